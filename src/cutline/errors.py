@@ -1,0 +1,92 @@
+r"""Every refusal Cutline can make.
+
+::
+
+    CutlineError
+    ├── ParameterError (ValueError)      a public parameter is out of its range
+    ├── AdjacencyError (ValueError)      two adjacency relations were mixed
+    ├── BudgetError (ValueError)         the budget cannot pay for what was asked
+    ├── DomainError (TypeError)          the mechanism needs the other kind of histogram
+    ├── LawTooLarge (ValueError)         the exact law has too many outcomes to be listed
+    ├── SourceError (ValueError)         the log cannot be opened or lacks a column
+    ├── ColumnTypeError (TypeError)      a column's declared type cannot name users or items
+    ├── WhereError (ValueError)          the row filter is not one row-local expression
+    ├── CountsError (ValueError)         ready-made counts are not whole numbers of users
+    └── EngineError (RuntimeError)       the engine failed; its own words are withheld, they may quote rows
+
+Every error has three parts: the rule, the value that broke it, and the way out. None of them ever holds a private
+count, score, cell or draw; an error raised because of rows has a constant text.
+"""
+
+from __future__ import annotations
+
+
+class CutlineError(Exception):
+    """Root of all refusals.
+
+    Parameters
+    ----------
+    rule
+        The rule that was broken, as a clause without a full stop.
+    value
+        The public value that broke it, or an empty string.
+    way_out
+        What the caller can do, as a sentence.
+
+    Examples
+    --------
+    >>> print(ParameterError("max_k must be at least k", "max_k=10, k=50", "Raise max_k or lower k."))
+    max_k must be at least k; got max_k=10, k=50. Raise max_k or lower k.
+    """
+
+    def __init__(self, rule: str, value: str = "", way_out: str = "") -> None:
+        super().__init__(rule, value, way_out)
+        self.rule, self.value, self.way_out = rule, value, way_out
+
+    def __str__(self) -> str:
+        head = f"{self.rule}; got {self.value}." if self.value else f"{self.rule}."
+        return f"{head} {self.way_out}".rstrip()
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the three parts under the names that ``--json`` prints."""
+        return {"rule": self.rule, "value": self.value, "way_out": self.way_out}
+
+
+class ParameterError(CutlineError, ValueError):
+    """A public parameter is out of its range."""
+
+
+class AdjacencyError(CutlineError, ValueError):
+    """Two adjacency relations were mixed."""
+
+
+class BudgetError(CutlineError, ValueError):
+    """The budget cannot pay for what was asked."""
+
+
+class DomainError(CutlineError, TypeError):
+    """The mechanism needs the other kind of histogram."""
+
+
+class LawTooLarge(CutlineError, ValueError):  # noqa: N818 - named in the house contract
+    """The exact law has too many outcomes to be listed."""
+
+
+class SourceError(CutlineError, ValueError):
+    """The log cannot be opened, or lacks a column."""
+
+
+class ColumnTypeError(CutlineError, TypeError):
+    """A column's declared type cannot name users or items."""
+
+
+class WhereError(CutlineError, ValueError):
+    """The row filter is not one row-local, deterministic expression."""
+
+
+class CountsError(CutlineError, ValueError):
+    """Ready-made counts are not whole, non-negative numbers of users."""
+
+
+class EngineError(CutlineError, RuntimeError):
+    """The counting engine failed; its own message is withheld because it may quote rows."""

@@ -1,0 +1,198 @@
+r"""Counts of distinct users per item, in the two shapes a mechanism can be given.
+
+An *open* domain takes its items from the data: an item nobody has does not exist, and only the top ``max_k + 1``
+counts are ever looked at. A *closed* domain is a public list of candidates: every candidate exists, with count 0 if
+nobody has it. What is private differs between the two, so they are two types and a mechanism says which it takes.
+
+Both refuse to be pickled or compared, and their ``repr`` shows public shape only: a histogram is raw private data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import CountsError, ParameterError
+
+Item: TypeAlias = Hashable
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+class _Private:
+    """Private data never leaves the process by accident."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("A histogram is private data and is not pickled. Pickle the release instead.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class OpenHistogram(_Private):
+    r"""The top ``max_k + 1`` counts of an open domain.
+
+    Parameters
+    ----------
+    items
+        The seen items among the top ``max_k + 1``, by count descending, then by the item's own order.
+    counts
+        Exactly ``max_k + 1`` counts, descending; missing items count 0.
+    max_k
+        The largest cut anyone may ask about; public.
+
+    Examples
+    --------
+    >>> histogram = OpenHistogram.from_counts({"a": 9, "b": 9, "c": 2}, max_k=4)
+    >>> histogram.gaps(4).tolist(), histogram.top(2), histogram
+    ([0, 7, 2, 0], ('a', 'b'), OpenHistogram(max_k=4))
+    """
+
+    items: Sequence[Item]
+    counts: IntArray
+    max_k: int
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[Any, int] | npt.NDArray[Any], *, max_k: int) -> Self:
+        """Keep the top ``max_k + 1`` of ready-made counts; items with count 0 are unseen."""
+        check_max_k(max_k)
+        items, values = _ready_counts(counts)
+        order = _rank(items, values)[: max_k + 1]
+        order = order[values[order] > 0]
+        padded = np.zeros(max_k + 1, dtype=np.int64)
+        padded[: len(order)] = values[order]
+        return cls(items=tuple(items[i] for i in order), counts=padded, max_k=max_k)
+
+    def top(self, n: int) -> tuple[Item, ...]:
+        """Return the ``n`` first items, or all seen items if there are fewer."""
+        return tuple(self.items[:n])
+
+    def gaps(self, max_k: int) -> IntArray:
+        """Return ``h_(k) - h_(k+1)`` for k = 1..max_k."""
+        if max_k > self.max_k:
+            raise ParameterError(
+                "the histogram must hold max_k + 1 counts",
+                f"max_k={max_k}, counted with max_k={self.max_k}",
+                "Count again with the larger max_k.",
+            )
+        return -np.diff(self.counts[: max_k + 1])
+
+    def __repr__(self) -> str:
+        return f"OpenHistogram(max_k={self.max_k})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ClosedHistogram(_Private):
+    r"""All counts of a closed domain, as distinct values and how many candidates share each.
+
+    Parameters
+    ----------
+    items
+        The candidates by rank: count descending, then the item's own order. May be lazy (one look-up per rank).
+    values
+        The distinct counts, descending.
+    multiplicities
+        How many candidates have each of ``values``.
+
+    Examples
+    --------
+    >>> histogram = ClosedHistogram.from_counts({"a": 9, "b": 0, "c": 9})
+    >>> histogram.gaps(4).tolist(), histogram.top(3), histogram
+    ([0, 9, 0, 0], ('a', 'c', 'b'), ClosedHistogram(candidates=3))
+    """
+
+    items: Sequence[Item]
+    values: IntArray
+    multiplicities: IntArray
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[Any, int] | npt.NDArray[Any]) -> Self:
+        """Take ready-made counts of all candidates; an array's items are its indices."""
+        items, array = _ready_counts(counts)
+        order = _rank(items, array)
+        values, multiplicities = np.unique(array, return_counts=True)
+        ranked = order if isinstance(items, range) else tuple(items[i] for i in order)
+        return cls(
+            items=_Indices(ranked) if isinstance(ranked, np.ndarray) else ranked,
+            values=values[::-1].astype(np.int64),
+            multiplicities=multiplicities[::-1].astype(np.int64),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of candidates; public."""
+        return len(self.items)
+
+    def top(self, n: int) -> tuple[Item, ...]:
+        """Return the ``n`` first candidates, or all of them if there are fewer."""
+        return tuple(self.items[:n])
+
+    def gaps(self, max_k: int) -> IntArray:
+        """Return ``h_(k) - h_(k+1)`` for k = 1..max_k, with ``h_(i) = 0`` past the last candidate."""
+        ends = np.cumsum(self.multiplicities)
+        groups = np.searchsorted(ends, np.arange(min(max_k + 1, self.size)), side="right")
+        counts = np.zeros(max_k + 1, dtype=np.int64)
+        counts[: len(groups)] = self.values[groups]
+        return -np.diff(counts)
+
+    def __repr__(self) -> str:
+        return f"ClosedHistogram(candidates={self.size})"
+
+
+Histogram: TypeAlias = OpenHistogram | ClosedHistogram
+
+
+def check_max_k(max_k: int) -> None:
+    """Refuse a ``max_k`` that is not a whole number of at least 1."""
+    if isinstance(max_k, bool) or not isinstance(max_k, int | np.integer) or max_k < 1:
+        raise ParameterError("max_k must be a whole number of at least 1", f"max_k={max_k}", "Try max_k=100.")
+
+
+class _Indices(Sequence[Item]):
+    """The ranks of an index array, as Python integers, converted only when looked at."""
+
+    __slots__ = ("_order",)
+
+    def __init__(self, order: npt.NDArray[np.intp]) -> None:
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._order[index].tolist() if not isinstance(index, slice) else tuple(self._order[index].tolist())
+
+
+def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:
+    """Split ready-made counts into items and int64 values; no message ever quotes a count."""
+    way_out = "Pass the number of distinct users of each item as an integer."
+    if isinstance(counts, Mapping):
+        items: Sequence[Item] = list(counts.keys())
+        raw = list(counts.values())
+        if any(isinstance(n, bool | np.bool_) or not isinstance(n, int | np.integer) for n in raw):
+            raise CountsError("counts must be whole numbers", "another type", way_out)
+        if any(not 0 <= int(n) < 2**62 for n in raw):
+            raise CountsError("counts must be at least 0 and below 2**62", "", way_out)
+        return items, np.array([int(n) for n in raw], dtype=np.int64)
+    array = np.asarray(counts)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise CountsError("counts must be one-dimensional whole numbers", f"{array.dtype} in {array.ndim} dimensions", way_out)
+    if array.size and (array.min() < 0 or array.max() >= 2**62):
+        raise CountsError("counts must be at least 0 and below 2**62", "", way_out)
+    return range(len(array)), array.astype(np.int64)
+
+
+def _rank(items: Sequence[Item], values: IntArray) -> npt.NDArray[np.intp]:
+    """Order by count descending, then by the item's own order."""
+    if isinstance(items, range):
+        return np.argsort(-values, kind="stable")
+    try:
+        by_item = np.array(sorted(range(len(items)), key=lambda i: items[i]), dtype=np.intp)  # type: ignore[arg-type, return-value]
+    except TypeError:
+        raise CountsError(
+            "items must have an order among themselves", "items of several types", "Use all text or all integers."
+        ) from None
+    return by_item[np.argsort(-values[by_item], kind="stable")]
