@@ -1,0 +1,28 @@
+r"""Arithmetic about privacy: who is protected, what a use costs, what a budget allows.
+
+Everything here is public, inert data and pure functions. Nothing draws a random bit and nothing sees a log.
+"""
+
+from cutline.privacy.adjacency import Adjacency
+from cutline.privacy.bit_table import BitTable
+from cutline.privacy.bounded_range import BoundedRange
+from cutline.privacy.budget import Budget, Filter
+from cutline.privacy.cost import Cost, Use
+from cutline.privacy.curves import Curve
+from cutline.privacy.gaussian_bit import GaussianBit
+from cutline.privacy.pure import Pure
+from cutline.privacy.search import largest
+
+__all__ = [
+    "Adjacency",
+    "BitTable",
+    "BoundedRange",
+    "Budget",
+    "Cost",
+    "Curve",
+    "Filter",
+    "GaussianBit",
+    "Pure",
+    "Use",
+    "largest",
+]

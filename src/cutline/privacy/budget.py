@@ -1,0 +1,98 @@
+r"""What may be spent: a budget asked for in (epsilon, delta), and the filter that enforces it one release at a time.
+
+A *budget* prices sequences fixed in advance. A *filter* admits releases one by one, each chosen after seeing the last: it
+fixes one Rényi order and two limits before any data, and only sums at that order count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutline.errors import BudgetError, ParameterError
+from cutline.privacy.conversion import rdp_within
+from cutline.privacy.curves import check_order, check_positive
+from cutline.privacy.rounding import fraction_down, sum_up
+
+if TYPE_CHECKING:
+    from cutline.privacy.cost import Cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    r"""Two limits at one Rényi order, fixed at creation.
+
+    **Privacy.** If every admitted cost was added to the two sums, the whole adaptive sequence is (epsilon, delta)-DP
+    for the budget the filter was made from, and for nothing smaller [docs/proofs/composition.md].
+    """
+
+    order: float
+    rdp: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        if not math.isfinite(self.order):
+            raise ParameterError("a filter's order must be finite", f"order={self.order}", "")
+        if not 0 <= self.rdp < math.inf or not 0 <= self.delta < 1:
+            raise ParameterError(
+                "a filter's limits must be finite and at least 0", f"rdp={self.rdp}, delta={self.delta}", ""
+            )
+
+    def admits(self, spent_rdp: float, spent_delta: float, cost: Cost) -> bool:
+        """Say whether both sums stay within the limits with ``cost`` added; false on NaN."""
+        return (
+            spent_rdp >= 0
+            and spent_delta >= 0
+            and sum_up([(1, spent_rdp), (1, cost.rdp(self.order))]) <= self.rdp
+            and sum_up([(1, spent_delta), (1, cost.delta)]) <= self.delta
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    r"""A total (epsilon, delta) for a number of releases of the same kind.
+
+    Examples
+    --------
+    >>> Budget(epsilon=1.0, delta=1e-6).filter(order=16.0, delta_share=0.25)
+    Filter(order=16.0, rdp=0.3091649439258215, delta=2.5e-07)
+    """
+
+    epsilon: float
+    delta: float
+    releases: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
+        if isinstance(self.releases, bool) or not isinstance(self.releases, int | np.integer) or self.releases < 1:
+            raise ParameterError(
+                "releases must be a whole number of at least 1", f"releases={self.releases}", "Try releases=1."
+            )
+
+    def fits(self, cost: Cost) -> bool:
+        """Say whether ``releases`` times this cost, fixed in advance, stays within the budget by some rule."""
+        return (self.releases * cost).epsilon(self.delta) <= self.epsilon
+
+    def filter(self, *, order: float, delta_share: float) -> Filter:
+        """Fix a filter for the whole budget: ``delta_share`` of delta for the sum of deltas, the rest to convert."""
+        check_order(order)
+        if not 0 <= delta_share < 1:
+            raise ParameterError(
+                "delta_share must be at least 0 and below 1", f"delta_share={delta_share}", "Try 0.25."
+            )
+        slack = fraction_down(Fraction(delta_share) * Fraction(self.delta))
+        limit = rdp_within(order=order, epsilon=self.epsilon, delta=self.delta, slack=slack)
+        if not limit > 0:
+            raise BudgetError(
+                "the budget must leave something to spend at the filter's order",
+                f"epsilon={self.epsilon:.3g}, delta={self.delta:.3g}, order={order:.3g}",
+                "Raise the order, epsilon or delta.",
+            )
+        return Filter(order=order, rdp=limit, delta=slack)

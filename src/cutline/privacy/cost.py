@@ -1,0 +1,124 @@
+r"""What a release costs: a bag of curves under one adjacency relation, composed by addition.
+
+Equal uses are merged and kept sorted, so repeating a cost and composing it with itself are the same value by construction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+
+from cutline.errors import AdjacencyError, ParameterError
+from cutline.privacy.adjacency import Adjacency
+from cutline.privacy.curves import Curve, check_probability, curve_from_dict, curve_to_dict
+from cutline.privacy.rounding import sum_up
+from cutline.privacy.rules import RULES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A curve with the probability outside which it holds, and how many times it is used."""
+
+    curve: Curve
+    delta: float = 0.0
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        check_probability("delta", self.delta)
+        if isinstance(self.times, bool) or not isinstance(self.times, int | np.integer) or self.times < 1:
+            raise ParameterError("times must be a whole number of at least 1", f"times={self.times}", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    r"""An approximate-RDP cost: ``delta`` plus a curve, in both directions between neighbours.
+
+    **Privacy.** Adaptive composition adds both parts [docs/proofs/composition.md].
+
+    Examples
+    --------
+    >>> from cutline.privacy import Adjacency, BoundedRange
+    >>> step = Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)
+    >>> 3 * step == step + step + step
+    True
+    >>> {rule: f"{value:.3f}" for rule, value in (600 * step).epsilons(4e-7).items()}
+    {'rdp': '3.131', 'rdp-classic': '3.506', 'pure': '30.000'}
+    """
+
+    adjacency: Adjacency
+    uses: tuple[Use, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        object.__setattr__(self, "uses", _merge(self.uses))
+
+    @classmethod
+    def of(cls, curve: Curve, *, adjacency: Adjacency, delta: float = 0.0) -> Self:
+        """Return the cost of one use of one curve."""
+        return cls(adjacency=adjacency, uses=(Use(curve=curve, delta=delta),))
+
+    @property
+    def delta(self) -> float:
+        """The sum of the uses' deltas, rounded up."""
+        return sum_up((use.times, use.delta) for use in self.uses)
+
+    def rdp(self, order: float) -> float:
+        """Return the sum of the curves at ``order``, rounded up."""
+        return sum_up((use.times, use.curve.rdp(order)) for use in self.uses)
+
+    def __add__(self, other: Cost) -> Cost:
+        if self.adjacency != other.adjacency:
+            raise AdjacencyError(
+                "costs add up only under one adjacency relation",
+                f"{self.adjacency} and {other.adjacency}",
+                "Calibrate both mechanisms for the same relation.",
+            )
+        return Cost(adjacency=self.adjacency, uses=self.uses + other.uses)
+
+    def __rmul__(self, times: int) -> Cost:
+        if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 0:
+            raise ParameterError("a cost is repeated a whole number of times", f"times={times}", "")
+        if times == 0:
+            return Cost(adjacency=self.adjacency)
+        return Cost(
+            adjacency=self.adjacency,
+            uses=tuple(Use(curve=u.curve, delta=u.delta, times=u.times * int(times)) for u in self.uses),
+        )
+
+    def epsilons(self, delta: float) -> Mapping[str, float]:
+        """Return the epsilon of every rule that applies, for costs fixed in advance."""
+        check_probability("delta", delta)
+        values = {name: rule(self, delta) for name, rule in RULES.items()}
+        return MappingProxyType({name: value for name, value in values.items() if value < float("inf")})
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest valid epsilon at ``delta``; infinite if no rule applies."""
+        return min(self.epsilons(delta).values(), default=float("inf"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cost as plain data; `from_dict` reads it back equal."""
+        return {
+            "adjacency": str(self.adjacency),
+            "uses": [{"curve": curve_to_dict(u.curve), "delta": u.delta, "times": u.times} for u in self.uses],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read a cost back from plain data."""
+        uses = (
+            Use(curve=curve_from_dict(u["curve"]), delta=u["delta"], times=u["times"]) for u in plain.get("uses", ())
+        )
+        return cls(adjacency=Adjacency(plain["adjacency"]), uses=tuple(uses))
+
+
+def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:
+    times: dict[tuple[Curve, float], int] = {}
+    for use in uses:
+        times[use.curve, use.delta] = times.get((use.curve, use.delta), 0) + use.times
+    merged = (Use(curve=curve, delta=delta, times=n) for (curve, delta), n in times.items())
+    return tuple(sorted(merged, key=lambda u: (u.curve.kind, u.delta, json.dumps(curve_to_dict(u.curve)))))

@@ -1,0 +1,69 @@
+r"""What one use of a mechanism costs at every Rényi order: the protocol, and the register of kinds.
+
+A curve is inert public data. It is serialised as its fields plus its ``kind`` and read back equal; a cost is a bag of
+curves (`cutline.privacy.cost`), and rules turn costs into epsilons (`cutline.privacy.rules`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from cutline.errors import ParameterError
+
+
+@runtime_checkable
+class Curve(Protocol):
+    """The Rényi curve of ONE use, an upper bound in both directions between neighbours."""
+
+    kind: ClassVar[str]
+
+    def rdp(self, order: float) -> float:
+        """Return the Rényi divergence bound at ``order`` > 1, rounded up; ``math.inf`` as order asks for pure DP."""
+        ...
+
+
+_KINDS: dict[str, type[Any]] = {}
+
+
+def register(kind: type[Any]) -> type[Any]:
+    """Make a curve class readable from plain data."""
+    _KINDS[kind.kind] = kind
+    return kind
+
+
+def curve_to_dict(curve: Curve) -> dict[str, Any]:
+    """Return the curve as plain data."""
+    fields = dataclasses.fields(curve)  # type: ignore[arg-type]
+    plain = {field.name: getattr(curve, field.name) for field in fields}
+    return {"kind": curve.kind} | {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
+
+
+def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
+    """Read a curve back from plain data; the class checks its own fields."""
+    if plain.get("kind") not in _KINDS:
+        raise ParameterError(
+            "a curve's kind must be a known one", f"kind={plain.get('kind')!r}", f"Known: {', '.join(sorted(_KINDS))}."
+        )
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
+    build: Callable[..., Curve] = _KINDS[plain["kind"]]
+    return build(**fields)
+
+
+def check_order(order: float) -> None:
+    """Refuse a Rényi order that is not above 1 (NaN included)."""
+    if not order > 1:
+        raise ParameterError("a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a finite number above 0 (NaN included)."""
+    if not 0 < value < float("inf"):
+        raise ParameterError(f"{name} must be finite and above 0", f"{name}={value}", f"Pass {name} > 0.")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse a delta that is not in [0, 1) (NaN included)."""
+    if not 0 <= value < 1:
+        raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={value}", f"Try {name}=1e-6.")

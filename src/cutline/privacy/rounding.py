@@ -1,0 +1,72 @@
+r"""Numbers that may only err to one side.
+
+Privacy figures are rounded up, budgets down. Sums of floats are exact fractions rounded once; transcendental figures
+are enclosed in balls (python-flint ``arb``) and the outer end is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from flint import arb, ctx
+
+_START_BITS = 96
+_MOST_BITS = 1 << 14
+_GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is taken
+
+
+def fraction_up(value: Fraction) -> float:
+    """Return the smallest float that is at least ``value``."""
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def fraction_down(value: Fraction) -> float:
+    """Return the largest float that is at most ``value``."""
+    return -fraction_up(-value)
+
+
+def sum_up(terms: Iterable[tuple[int, float]]) -> float:
+    """Return an upper bound on the sum of ``times * value``; infinite or NaN terms make it infinite.
+
+    Examples
+    --------
+    >>> sum_up([(10, 0.1)]) > 1.0  # ten floats 0.1 are a little more than 1
+    True
+    """
+    total = Fraction(0)
+    for times, value in terms:
+        if times and not math.isfinite(value):
+            return math.inf
+        if times:
+            total += times * Fraction(value)
+    return fraction_up(total)
+
+
+def enclose(compute: Callable[[], Any]) -> Any:
+    """Run ``compute`` at growing precision until its ball is good to about 50 bits, and return the ball."""
+    bits = _START_BITS
+    while True:
+        with ctx.workprec(bits):
+            ball = compute()
+        if ball.is_finite() and (ball.rel_accuracy_bits() >= _GOOD_BITS or ball.is_zero()):
+            return ball
+        if bits >= _MOST_BITS:
+            return ball
+        bits *= 2
+
+
+def ball_up(ball: Any) -> float:
+    """Return a float at or above every point of the ball; infinity if the ball is not finite."""
+    if not ball.is_finite():
+        return math.inf
+    rounded = float(ball.upper())
+    return math.nextafter(rounded, math.inf) if arb(rounded) < ball.upper() else rounded
+
+
+def ball_down(ball: Any) -> float:
+    """Return a float at or below every point of the ball; minus infinity if the ball is not finite."""
+    return -ball_up(-ball)
