@@ -163,7 +163,11 @@ class _Indices(Sequence[Item]):
         return len(self._order)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._order[index].tolist() if not isinstance(index, slice) else tuple(self._order[index].tolist())
+        return (
+            self._order[index].tolist()
+            if not isinstance(index, slice)
+            else tuple(self._order[index].tolist())
+        )
 
 
 def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:
@@ -174,14 +178,18 @@ def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequenc
         raw = list(counts.values())
         if any(isinstance(n, bool | np.bool_) or not isinstance(n, int | np.integer) for n in raw):
             raise CountsError("counts must be whole numbers", "another type", way_out)
-        if any(not 0 <= int(n) < 2**62 for n in raw):
-            raise CountsError("counts must be at least 0 and below 2**62", "", way_out)
+        if any(not 0 <= int(n) < 2**42 for n in raw):
+            raise CountsError("counts must be at least 0 and below 2**42", "", way_out)
         return items, np.array([int(n) for n in raw], dtype=np.int64)
     array = np.asarray(counts)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise CountsError("counts must be one-dimensional whole numbers", f"{array.dtype} in {array.ndim} dimensions", way_out)
-    if array.size and (array.min() < 0 or array.max() >= 2**62):
-        raise CountsError("counts must be at least 0 and below 2**62", "", way_out)
+        raise CountsError(
+            "counts must be one-dimensional whole numbers",
+            f"{array.dtype} in {array.ndim} dimensions",
+            way_out,
+        )
+    if array.size and (array.min() < 0 or array.max() >= 2**42):
+        raise CountsError("counts must be at least 0 and below 2**42", "", way_out)
     return range(len(array)), array.astype(np.int64)
 
 
@@ -193,6 +201,8 @@ def _rank(items: Sequence[Item], values: IntArray) -> npt.NDArray[np.intp]:
         by_item = np.array(sorted(range(len(items)), key=lambda i: items[i]), dtype=np.intp)  # type: ignore[arg-type, return-value]
     except TypeError:
         raise CountsError(
-            "items must have an order among themselves", "items of several types", "Use all text or all integers."
+            "items must have an order among themselves",
+            "items of several types",
+            "Use all text or all integers.",
         ) from None
     return by_item[np.argsort(-values[by_item], kind="stable")]

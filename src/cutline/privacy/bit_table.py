@@ -64,7 +64,9 @@ class BitTable:
         array = np.asarray(self.values, dtype=np.float64)
         if array.size == 0 or not np.all((array >= 0) & (array <= 1)) or np.any(np.diff(array) < 0):
             raise ParameterError(
-                "a bit table must be a nondecreasing sequence of probabilities", "", "Build it with a classmethod."
+                "a bit table must be a nondecreasing sequence of probabilities",
+                "",
+                "Build it with a classmethod.",
             )
 
     @classmethod
@@ -148,7 +150,9 @@ def _dearest(values: tuple[float, ...], order: float) -> float:
 def _within(p: float, q: float, order: float, rdp: float) -> bool:
     """Prove both directions between two coins inside (0, 1)."""
     bound: Any = arb(rdp)
-    return bool(coin_divergence_ball(p, q, order) <= bound) and bool(coin_divergence_ball(q, p, order) <= bound)
+    return bool(coin_divergence_ball(p, q, order) <= bound) and bool(
+        coin_divergence_ball(q, p, order) <= bound
+    )
 
 
 def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:

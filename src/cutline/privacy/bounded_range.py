@@ -49,7 +49,10 @@ class BoundedRange:
         guess = _invert(order, rdp)
         return cls(
             epsilon=largest(
-                lambda e: _exact(e, order) <= rdp, low=guess * (1 - 1e-7), high=guess * (1 + 1e-7), relative=1e-12
+                lambda e: _exact(e, order) <= rdp,
+                low=guess * (1 - 1e-7),
+                high=guess * (1 + 1e-7),
+                relative=1e-12,
             )
         )
 

@@ -44,7 +44,9 @@ def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
     """Read a curve back from plain data; the class checks its own fields."""
     if plain.get("kind") not in _KINDS:
         raise ParameterError(
-            "a curve's kind must be a known one", f"kind={plain.get('kind')!r}", f"Known: {', '.join(sorted(_KINDS))}."
+            "a curve's kind must be a known one",
+            f"kind={plain.get('kind')!r}",
+            f"Known: {', '.join(sorted(_KINDS))}.",
         )
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
     build: Callable[..., Curve] = _KINDS[plain["kind"]]
@@ -54,7 +56,9 @@ def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
 def check_order(order: float) -> None:
     """Refuse a Rényi order that is not above 1 (NaN included)."""
     if not order > 1:
-        raise ParameterError("a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64.")
+        raise ParameterError(
+            "a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64."
+        )
 
 
 def check_positive(name: str, value: float) -> None:

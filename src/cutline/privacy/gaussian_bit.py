@@ -76,7 +76,11 @@ def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
         x = (np.arange(n, n + block) / sigma) - offset
         high, low = x + step, x
         logs = log_ndtr(high), log_ndtr(-high), log_ndtr(low), log_ndtr(-low)
-        best = max(best, float(_bound(*logs, order).max()), float(_bound(logs[2], logs[3], logs[0], logs[1], order).max()))
+        best = max(
+            best,
+            float(_bound(*logs, order).max()),
+            float(_bound(logs[2], logs[3], logs[0], logs[1], order).max()),
+        )
         n += block
         # Beyond x: forward D <= -ln Phi(x); reverse D <= ln(1 + e^{g(x)}) / (a-1) with g(x) = a ln Q(x) - (a-1) ln Q(x+h),
         # which falls once x exceeds (a-1) h because the hazard of the normal law is at least x and grows by less than 1.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 _TOLERANCE = 1e-13
 _MOST_STEPS = 200
+_ALMOST_MINUS_ONE = -1 + 2.0**-53
 
 
 def _exp(x: float) -> float:
@@ -26,11 +27,14 @@ def _excess(order: float, x: float) -> float:
 def rise_from_below(p: float, order: float, rdp: float, guess: float | None = None) -> float:
     """Return x such that ``D(p e^x || p) = rdp``, or ln(1/p) if even certainty is within it."""
     target = (order - 1) * rdp
-    high = min((target - math.log(p)) / order, -math.log(p))  # the first term alone already reaches the target there
+    high = min(
+        (target - math.log(p)) / order, -math.log(p)
+    )  # the first term alone already reaches the target there
     low, x = 0.0, high if guess is None else min(guess, high)
     for _ in range(_MOST_STEPS):
         after = p * _exp(x)
-        other = math.log1p(-(after - p) / (1 - p)) if after < 1 else -math.inf
+        lost = (after - p) / (1 - p)
+        other = math.log1p(-lost) if lost < 1 else -math.inf
         excess = p * _excess(order, x) + (1 - p) * (_excess(order, other) if other > -math.inf else order - 1)
         slope = after * order * (_exp((order - 1) * x) - _exp((order - 1) * other))
         low, high, x, done = _newton(x, low, high, excess, slope, target)
@@ -46,7 +50,7 @@ def fall_from_above(q: float, order: float, rdp: float, guess: float | None = No
     low, y = 0.0, high if guess is None else min(guess, high)
     for _ in range(_MOST_STEPS):
         after = q * math.exp(-y)
-        other = math.log1p((after - q) / (1 - after))
+        other = math.log1p(max((after - q) / (1 - after), _ALMOST_MINUS_ONE))
         excess = after * _excess(order, y) + (1 - after) * _excess(order, other)
         slope = (order - 1) * after * (_exp(order * y) - _exp(order * other))
         low, high, y, done = _newton(y, low, high, excess, slope, target)

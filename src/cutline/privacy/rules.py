@@ -15,23 +15,21 @@ from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classi
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
 
-Convert = Callable[[float], float]
-
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_GRID = [
+    math.log(1e-2) + i * math.log(1e7) / 120 for i in range(121)
+]  # ln(order - 1), orders from 1.01 to 100001
+_ROUNDS = 60  # a table's valley has a kink at the order it was built for: go down to the last bits
 
 
 def rdp(cost: Cost, delta: float) -> float:
     """Approximate RDP at the best order, tight conversion."""
-    return _best_order(
-        lambda a: epsilon_from_rdp(order=a, rdp=cost.rdp(a), delta=delta, slack=cost.delta), cost, delta
-    )
+    return _at_best_order(cost, delta, epsilon_from_rdp)
 
 
 def rdp_classic(cost: Cost, delta: float) -> float:
     """Approximate RDP at the best order, the paper's conversion."""
-    return _best_order(
-        lambda a: epsilon_from_rdp_classic(order=a, rdp=cost.rdp(a), delta=delta, slack=cost.delta), cost, delta
-    )
+    return _at_best_order(cost, delta, epsilon_from_rdp_classic)
 
 
 def pure(cost: Cost, delta: float) -> float:
@@ -42,27 +40,46 @@ def pure(cost: Cost, delta: float) -> float:
 RULES: dict[str, Callable[[Cost, float], float]] = {"rdp": rdp, "rdp-classic": rdp_classic, "pure": pure}
 
 
-def _best_order(epsilon_at: Convert, cost: Cost, delta: float) -> float:
-    """Minimise over orders: a coarse geometric grid in (order - 1), then golden section around the best points."""
-    if not cost.delta < delta:
+def _at_best_order(cost: Cost, delta: float, convert: Callable[..., float]) -> float:
+    """Search the order in floats, then convert once, rounded up. Any order is valid; a poor search is only untight."""
+    slack = cost.delta
+    if not slack < delta:
         return math.inf
-    grid = [math.log(1e-2) + i * math.log(1e7) / 120 for i in range(121)]  # order - 1 from 1e-2 to 1e5
+    log_share = math.log(delta - slack) - math.log1p(-slack)
+    tight = convert is epsilon_from_rdp
 
     def at(t: float) -> float:
-        return epsilon_at(1 + math.exp(t))
+        above = math.exp(t)
+        toll = math.log(above / (above + 1)) - math.log1p(above) / above if tight else 0.0
+        return cost.rdp(1 + above) + toll - log_share / above
 
-    values = [at(t) for t in grid]
-    best = min(values)
-    # A table built for one order has a narrow valley; look closely beside the three lowest grid points.
-    for i in sorted(range(len(grid)), key=values.__getitem__)[:3]:
-        best = min(best, _golden(at, grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]))
-    return best
+    best = _minimise(at)
+    order = 1 + math.exp(best)
+    return convert(order=order, rdp=cost.rdp(order), delta=delta, slack=slack)
 
 
-def _golden(at: Convert, low: float, high: float) -> float:
+def _minimise(at: Callable[[float], float]) -> float:
+    """Return the best t: a coarse grid, then golden section around each of its lowest dips."""
+    values: list[float] = []
+    for t in _GRID:
+        values.append(at(t))
+        # Curves grow with the order and the conversion takes off at most 1 there: nothing better can follow.
+        if t > 1 and values[-1] > min(values) + 1:
+            break
+    dips = [
+        i
+        for i, v in enumerate(values)
+        if v <= min(values[max(i - 1, 0)], values[min(i + 1, len(values) - 1)])
+    ]
+    lowest = sorted(dips, key=values.__getitem__)[:2]
+    found = [_golden(at, _GRID[max(i - 1, 0)], _GRID[min(i + 1, len(_GRID) - 1)]) for i in lowest]
+    return min([*found, *(_GRID[i] for i in lowest)], key=at)
+
+
+def _golden(at: Callable[[float], float], low: float, high: float) -> float:
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = at(left), at(right)
-    for _ in range(40):
+    for _ in range(_ROUNDS):
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)
@@ -71,4 +88,4 @@ def _golden(at: Convert, low: float, high: float) -> float:
             low, left, at_left = left, right, at_right
             right = low + _GOLDEN * (high - low)
             at_right = at(right)
-    return min(at_left, at_right)
+    return left if at_left <= at_right else right

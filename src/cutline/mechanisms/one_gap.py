@@ -1,0 +1,53 @@
+r"""The one-gap number: how large one gap must be, all others being 0, for the right set to go out.
+
+It prices the whole mechanism, choosing k included, by one public number; calibration minimises it and the README quotes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutline.histogram import OpenHistogram
+from cutline.release import Law
+
+_FARTHEST = 1 << 30
+
+
+def smallest(holds: Callable[[int], bool]) -> int:
+    """Return the smallest positive integer at which a monotone condition holds."""
+    high = 1
+    while not holds(high):
+        high *= 2
+        if high > _FARTHEST:
+            return high
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def one_gap(
+    law_of: Callable[[OpenHistogram], Law], *, max_k: int, k: int | None = None, success: float = 0.9
+) -> int:
+    r"""Return the one-gap number of a mechanism, computed from its exact law.
+
+    Parameters
+    ----------
+    law_of
+        The mechanism's ``law``.
+    max_k
+        How many counts the mechanism looks at.
+    k
+        Where the one gap is; the middle by default. The law does not depend on it without a preference.
+    success
+        Required probability of releasing exactly the right set.
+    """
+    cut = k or (max_k + 1) // 2
+    right = (cut, frozenset(range(cut)))
+
+    def holds(gap: int) -> bool:
+        histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k)
+        return law_of(histogram).get(right, 0.0) >= success
+
+    return smallest(holds)

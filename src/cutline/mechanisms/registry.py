@@ -1,0 +1,65 @@
+r"""What a mechanism is, and which there are: a new mechanism is a new file plus one line here."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, Self
+
+from cutline.errors import ParameterError
+from cutline.histogram import Histogram
+from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.release import Law, Release
+from cutline.sampling import Source
+
+
+class Mechanism(Protocol):
+    """Frozen, keyword-only, public parameters only; the cost is known before any data."""
+
+    name: ClassVar[str]
+    ordered: ClassVar[bool]  # whether the released items come in an order that means something
+    domains: ClassVar[tuple[str, ...]]  # "open", "closed" or both
+    reference: ClassVar[str]  # key in docs/references.md
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Who is protected."""
+        ...
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = ...,
+        filter: Filter | None = None,  # noqa: A002
+        **public: Any,
+    ) -> Self:
+        """Spend the budget as well as public numbers allow."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path."""
+        ...
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once."""
+        ...
+
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome."""
+        ...
+
+
+MECHANISMS: dict[str, Any] = {
+    StableTopK.name: StableTopK,
+}
+
+
+def mechanism(name: str) -> Any:
+    """Return the mechanism class of that name."""
+    if name not in MECHANISMS:
+        raise ParameterError(
+            "the mechanism must be a registered one", f"{name!r}", f"Registered: {', '.join(MECHANISMS)}."
+        )
+    return MECHANISMS[name]

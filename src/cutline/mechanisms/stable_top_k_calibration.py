@@ -1,0 +1,252 @@
+r"""How StableTopK spends a budget: order, delta share and the split between choosing and testing, from public numbers alone.
+
+The search runs on plain floats and a smooth version of the one-gap number; what it proposes is then built for real,
+with proved tables and exact curves, a hair inside the limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from cutline.errors import BudgetError, ParameterError
+from cutline.mechanisms.choosers import Chooser, GapArgmax, GapExponential
+from cutline.mechanisms.gap_tests import GapTest, GaussianTest, TableTest, exact_offset, paper_offset
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, GaussianBit, largest
+from cutline.privacy.bounded_range import approximate_rdp
+from cutline.privacy.greedy import biases
+from cutline.privacy.rounding import fraction_down
+
+_SUCCESS = 0.9
+_INSIDE = (
+    1 - 1e-9
+)  # room for what curves and conversions round up, and for a search over orders that stops nearby
+_FAILURE = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """One proposal: limits for one release at one order, and the share of the Rényi cost that goes to the choice."""
+
+    order: float
+    rdp: float
+    delta: float
+    share: float
+
+
+def calibrated_parts(
+    budget: Budget,
+    filter: Filter | None,
+    *,
+    adjacency: Adjacency,
+    choices: int,
+    choose: str,
+    test: str,
+) -> tuple[Chooser, GapTest]:
+    """Return the chooser and the test that spend the budget best."""
+    if choose not in ("em", "argmax") or test not in ("table", "gaussian", "paper"):
+        raise ParameterError(
+            "choose must be em or argmax, and test table, gaussian or paper",
+            f"choose={choose!r}, test={test!r}",
+            "",
+        )
+    if choose == "argmax" and test != "table" and choices > 1:
+        raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")
+    if test == "paper" and filter is None:
+        return _as_in_the_paper(budget, adjacency, choices)
+    study = _Study(adjacency=adjacency, choices=choices, draws=choose == "em" and choices > 1, test=test)
+    split = study.best_within(filter, budget.releases) if filter else study.best(budget)
+    chooser: Chooser = GapArgmax()
+    if study.draws:
+        chooser = GapExponential(
+            epsilon=BoundedRange.within(order=split.order, rdp=split.share * split.rdp * _INSIDE).epsilon
+        )
+    spent = chooser.cost(adjacency).rdp(split.order)
+    return chooser, study.build_test(
+        split, fraction_down((Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE))
+    )
+
+
+def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:
+    """Even split, half of delta for the test, zCDP with the right conversion [SPEC section 8.1]."""
+    delta = budget.delta / 2
+    log = math.log(1 / delta)
+    rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases
+    sigma = adjacency.gap_change * math.sqrt(1 / rho)
+    test = GaussianTest.paper(sigma=sigma, delta=delta / budget.releases)
+    return (GapExponential(epsilon=2 * math.sqrt(rho)) if choices > 1 else GapArgmax()), test
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Study:
+    """The public facts a proposal is judged by."""
+
+    adjacency: Adjacency
+    choices: int
+    draws: bool
+    test: str
+
+    def best(self, budget: Budget) -> _Split:
+        """Search order, delta share and split."""
+        from scipy.optimize import minimize
+
+        def proposal(point: Sequence[float]) -> _Split | None:
+            order, delta_share = 1 + math.exp(min(point[0], 12.0)), _logistic(point[1])
+            share = _logistic(point[2]) if self.draws else 0.0
+            try:
+                limits = budget.filter(order=order, delta_share=delta_share)
+            except BudgetError:
+                return None
+            return self._share_out(limits, budget.releases, share)
+
+        def objective(point: Sequence[float]) -> float:
+            split = proposal(point)
+            # Past (order * rdp) of about 600 the table is pure DP in all but name, and its floats overflow.
+            if split is None or split.rdp * split.order > 600 or split.delta <= 0:
+                return _FAILURE
+            return self.gap_needed(split)
+
+        typical = math.log(2 * math.log(1 / budget.delta) / budget.epsilon + 1)
+        best = None
+        for order in (typical, typical + 2.5):
+            start = [order, -1.0, 0.5]
+            simplex = [start, [order + 0.7, -1.0, 0.5], [order, -3.0, 0.5], [order, -1.0, 1.3]][
+                : 4 if self.draws else 3
+            ]
+            size = 3 if self.draws else 2
+            found = minimize(
+                objective,
+                start[:size],
+                method="Nelder-Mead",
+                options={
+                    "xatol": 2e-3,
+                    "fatol": 2e-3,
+                    "maxfev": 220,
+                    "initial_simplex": [s[:size] for s in simplex],
+                },
+            )
+            if best is None or found.fun < best.fun:
+                best = found
+        split = proposal([*best.x, 0.0][:3]) if best is not None and best.fun < _FAILURE else None
+        if split is None:
+            raise BudgetError(
+                "the budget must be large enough to calibrate the mechanism",
+                f"epsilon={budget.epsilon:.3g}, delta={budget.delta:.3g}, releases={budget.releases}",
+                "Raise epsilon or delta, or plan fewer releases.",
+            )
+        return split
+
+    def best_within(self, limits: Filter, releases: int) -> _Split:
+        """Search the split alone; order and limits are the filter's."""
+        from scipy.optimize import minimize_scalar
+
+        if not self.draws:
+            return self._share_out(limits, releases, 0.0)
+        found = minimize_scalar(
+            lambda t: self.gap_needed(self._share_out(limits, releases, _logistic(t))),
+            bounds=(-5.0, 5.0),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return self._share_out(limits, releases, _logistic(found.x))
+
+    @staticmethod
+    def _share_out(limits: Filter, releases: int, share: float) -> _Split:
+        each = Fraction(1, releases)
+        return _Split(
+            order=limits.order,
+            rdp=fraction_down(Fraction(limits.rdp) * each),
+            delta=fraction_down(Fraction(limits.delta) * each),
+            share=share,
+        )
+
+    def build_test(self, split: _Split, rdp: float) -> GapTest:
+        """Build the test for real."""
+        if self.test == "table":
+            return TableTest(table=BitTable.stability(order=split.order, rdp=rdp, delta=split.delta))
+        offset = self._offset(split.delta)
+        guess = _sigma(split.order, rdp, offset, self.adjacency)
+
+        def fits(inverse: float) -> bool:
+            bit = GaussianBit(sigma=1 / inverse, offset=offset, reach=self.adjacency.gap_change)
+            return bit.rdp(split.order) <= rdp
+
+        inverse = largest(fits, low=0.25 / guess, high=4 / guess, relative=1e-9)
+        return GaussianTest(sigma=1 / inverse, offset=offset)
+
+    def _offset(self, delta: float) -> float:
+        return exact_offset(delta) if self.test == "gaussian" else paper_offset(delta)
+
+    def gap_needed(self, split: _Split) -> float:
+        """Return the smooth one-gap number of a proposal."""
+        passes = self._passing(split)
+        rate = self._rate(split)
+
+        def success(gap: float) -> float:
+            right = 1.0 if rate is None else 1 / (1 + (self.choices - 1) * math.exp(-min(rate * gap, 700.0)))
+            return right * passes(gap)
+
+        low = high = 1.0
+        while success(high) < _SUCCESS:
+            high *= 2
+            if high > 1e9:
+                return _FAILURE
+        while high - low > 1e-4 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if success(middle) >= _SUCCESS else (middle, high)
+        return high
+
+    def _rate(self, split: _Split) -> float | None:
+        if not self.draws:
+            return None
+        cost = max(split.share * split.rdp, 1e-300)
+        epsilon = largest(
+            lambda e: approximate_rdp(e, split.order) <= cost, low=1e-12, high=1e4, relative=1e-6
+        )
+        return epsilon / self.adjacency.gap_range
+
+    def _passing(self, split: _Split) -> Callable[[float], float]:
+        """Return the chance to pass as a smooth function of the gap."""
+        change = self.adjacency.gap_change
+        rdp = (1 - split.share) * split.rdp
+        if self.test != "table":
+            from scipy.special import ndtr
+
+            offset = self._offset(split.delta)
+            sigma = _sigma(split.order, rdp, offset, self.adjacency)
+            return lambda gap: float(ndtr((gap - change) / sigma - offset))
+        table = list(biases(split.delta, order=split.order, rdp=rdp, stop=0.01))
+        logits = [math.log(p / (1 - p)) for p in table if p < 1]
+        # An argmax choice must also win over the runner-up, whose gap is 0: the margin is the gap itself.
+        change = change if self.draws or self.choices == 1 else self.adjacency.gap_range
+        return lambda gap: _logistic(_interpolate(logits, (gap - change) / change))
+
+
+def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> float:
+    """Solve the Gaussian bit's curve for sigma, roughly: it falls like 1/sigma^2."""
+    reach = adjacency.gap_change
+    sigma = reach * math.sqrt(order / (math.pi * rdp))
+    for _ in range(6):
+        cost = GaussianBit(sigma=sigma, offset=offset, reach=reach).rdp(order)
+        if abs(cost / rdp - 1) < 1e-4:
+            break
+        sigma *= min(max(math.sqrt(cost / rdp), 0.25), 4.0)
+    return sigma
+
+
+def _logistic(t: float) -> float:
+    return 1 / (1 + math.exp(-t)) if t > -700 else 0.0
+
+
+def _interpolate(values: Sequence[float], at: float) -> float:
+    """Interpolate linearly in a table indexed from 0; the ends hold outside."""
+    if at <= 0:
+        return values[0]
+    if at >= len(values) - 1:
+        return values[-1]
+    index = int(at)
+    (low, high) = next(pairwise(values[index : index + 2]))
+    return low + (at - index) * (high - low)
