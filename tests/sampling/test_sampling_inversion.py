@@ -157,3 +157,17 @@ def test_endless_doubt_from_a_broken_enclosure_is_refused(script):
 def test_the_band_is_the_promised_one():
     for groups in (2, 40, 10**6):
         assert inversion._band(groups) >= 4 * (2**-40 + groups * 2**-53)
+
+
+@pytest.mark.parametrize("groups", [2, 10_000])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_float_boundaries_may_be_wrong_by_all_that_is_allowed(script, groups, sign):
+    allowed = 4 * (2**-40 + groups * 2**-53)
+    floats = np.full((1, groups - 1), 0.5 + sign * allowed)
+    for share in (0.01, 0.5, 0.99, 1.0):
+        # Between the real boundaries, all at 1/2, and the floats: the floats would answer wrongly.
+        word = HALF + sign * int(share * allowed * 2**64)
+        source = script([word, 0])
+        drawn = invert(floats, lambda row, precision: [arb(1) / 2] * (groups - 1), source=source)
+        assert drawn.tolist() == [0 if sign < 0 else groups - 1]
+        assert source.used == 2
