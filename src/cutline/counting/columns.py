@@ -1,0 +1,77 @@
+r"""Which declared column types can name users and items, and how the engine reads them.
+
+A type is a public fact of the source: it never comes from the rows. Inside the engine the columns that were asked for
+are called ``c0``, ``c1``, ...: the caller's names are matched in Python, exactly, and never reach SQL as identifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutline.errors import ColumnTypeError, ParameterError, SourceError
+
+_WHOLE = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+_FLOAT = frozenset({"FLOAT", "DOUBLE"})
+_PLAIN = _WHOLE | {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
+# Named by their text: Python has no value, or no exact one, for them.
+_AS_TEXT = frozenset(
+    {
+        "NULL",
+        '"NULL"',
+        "JSON",
+        "TIMESTAMP_NS",
+        "TIMESTAMP WITH TIME ZONE",
+        "TIMESTAMP_NS WITH TIME ZONE",
+        "TIME WITH TIME ZONE",
+        "TIME_NS",
+    }
+)
+
+
+def check_name(role: str, name: str | None) -> str:
+    """Refuse a column name that is missing or is no text."""
+    if not isinstance(name, str) or not name:
+        raise ParameterError(f"{role} must be the name of a column", repr(name), f"Pass {role}='...'.")
+    return name
+
+
+def check_names(wanted: Sequence[str], present: Sequence[object]) -> None:
+    """Refuse names that the source lacks, has twice, or has in another spelling."""
+    for name in wanted:
+        found = present.count(name)
+        if found > 1:
+            raise SourceError(
+                "a column name must belong to one column", f"{name!r}, {found} times", "Rename one of them."
+            )
+        if not found:
+            known = [str(other) for other in present]
+            twins = [other for other in known if other.casefold() == name.casefold()]
+            names = ", ".join(repr(other) for other in (twins or known)[:20]) or "none"
+            raise SourceError(
+                "the log must have the column", repr(name), f"Column names match exactly; there are: {names}."
+            )
+
+
+def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, str]:
+    r"""Return the SQL expression of a user or item column and its type, with NaN as missing.
+
+    Examples
+    --------
+    >>> plain_value("item", "price", "c1", "DOUBLE")
+    ('CASE WHEN isnan(c1) THEN NULL ELSE c1 END', 'DOUBLE')
+    >>> plain_value("item", "colour", "c1", "ENUM('red', 'blue')")
+    ('CAST(c1 AS VARCHAR)', 'VARCHAR')
+    """
+    if declared in _PLAIN or declared.startswith("DECIMAL("):
+        return column, declared
+    if declared in _FLOAT:
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END", declared
+    if declared in _AS_TEXT or (declared.startswith("ENUM(") and not declared.endswith("]")):
+        return f"CAST({column} AS VARCHAR)", "VARCHAR"
+    raise ColumnTypeError(
+        f"the {role} column must hold text, numbers, dates or truth values",
+        f"{name!r} of type {declared[:80]}",
+        "Turn it into text first, for example with CAST(... AS VARCHAR) where the log is written.",
+    )

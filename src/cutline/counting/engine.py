@@ -1,0 +1,184 @@
+r"""One private, in-memory DuckDB, shut off from everything but the log it was opened for.
+
+DuckDB's error messages quote cells (``Could not convert string 'Alice ...'``). Every call goes through
+:func:`quietly`, which throws the engine's exception away and raises a sentence chosen by its class alone. The new
+error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__context__`` keeps the old one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from cutline.errors import EngineError, ParameterError
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+
+# TRY(expression) turns a failing row into a missing one. With statistics, the optimizer may prove a part of the
+# expression constant for this file and skip the failing part: one row would decide what happens to the others.
+_NOT_ROW_LOCAL = "filter_pushdown,statistics_propagation"
+
+_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SMALLEST = 50 * 10**6
+
+_SENTENCES = (
+    (
+        "OutOfMemoryException",
+        "counting must fit in the memory limit and the disk",
+        "Raise memory_limit or free some disk space.",
+    ),
+    (
+        "IOException",
+        "the log must stay readable, and the disk must have room, while it is counted",
+        "Check the files and the disk.",
+    ),
+    ("PermissionException", "the log must be readable", "Check the permissions of the files."),
+    ("DataError", "the log must be a whole file of its format", "Write the file again with the tool that made it."),
+    (
+        "InvalidInputException",
+        "the log must be a whole file of its format",
+        "Write the file again with the tool that made it.",
+    ),
+    ("ProgrammingError", "the query must fit the log", "Check the column names, or pass a pyarrow table."),
+)
+_ANY = ("the engine must finish the count", "Try the same log as a parquet file or a pyarrow table.")
+
+
+class Engine:
+    r"""A DuckDB connection that can read only ``paths`` and whose errors say nothing about rows.
+
+    Parameters
+    ----------
+    spill
+        The directory for what does not fit in memory; None forbids spilling.
+    memory_limit
+        Checked by :func:`check_memory_limit`; None is DuckDB's own default.
+    paths
+        The files it may open.
+    row_local
+        Turn off the optimizations that let statistics of the whole file decide about single rows.
+    """
+
+    __slots__ = ("_connection",)
+
+    def __init__(
+        self,
+        *,
+        spill: Path | None = None,
+        memory_limit: str | None = None,
+        paths: Iterable[str] = (),
+        row_local: bool = False,
+    ) -> None:
+        import duckdb
+
+        config: dict[str, Any] = {
+            "temp_directory": "" if spill is None else str(spill),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+        }
+        if memory_limit is not None:
+            config["memory_limit"] = memory_limit
+        self._connection: duckdb.DuckDBPyConnection = quietly(lambda: duckdb.connect(config=config))
+        self.run("SET TimeZone = 'UTC'")
+        if row_local:
+            self.run(f"SET disabled_optimizers = '{_NOT_ROW_LOCAL}'")
+        self.run(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
+        self.run("SET enable_external_access = false")
+        self.run("SET lock_configuration = true")
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement that returns nothing."""
+        quietly(lambda: self._connection.execute(sql, list(parameters)))
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows."""
+        return quietly(lambda: self._connection.execute(sql, list(parameters)).fetchall())
+
+    def arrow(self, sql: str) -> Any:
+        """Run a query and return a pyarrow table."""
+        return quietly(lambda: self._connection.sql(sql).to_arrow_table())
+
+    def accepts(self, sql: str) -> bool:
+        """Say whether the engine can run a query that reads no log at all; for the caller's own text."""
+        import duckdb
+
+        try:
+            self._connection.execute(sql).fetchall()
+        except duckdb.Error:
+            return False
+        return True
+
+    def register(self, name: str, table: Any) -> None:
+        """Show a pyarrow table to the engine under a name."""
+        quietly(lambda: self._connection.register(name, table))
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def quietly(action: Callable[[], T]) -> T:
+    """Run an engine call; replace what it raises by a sentence that holds nothing of the rows."""
+    import duckdb
+
+    refusal: BaseException
+    try:
+        return action()
+    except duckdb.InterruptException:
+        refusal = KeyboardInterrupt()
+    except duckdb.Error as error:
+        refusal = _sentence({base.__name__ for base in type(error).__mro__})
+    except (UnicodeError, ValueError):  # a cell or a path that is no text; pyarrow's errors are ValueErrors
+        refusal = _sentence({"DataError"})
+    except RuntimeError as error:  # the client gives a signal's exception up for this one
+        refusal = KeyboardInterrupt() if "interrupted" in str(error).lower() else EngineError(_ANY[0], "", _ANY[1])
+    raise refusal
+
+
+def check_memory_limit(memory_limit: str | None) -> None:
+    """Refuse a memory limit that is not an amount like ``1GB`` of at least 50MB.
+
+    Examples
+    --------
+    >>> check_memory_limit("1GB")
+    >>> check_memory_limit("lots")
+    Traceback (most recent call last):
+    ...
+    cutline.errors.ParameterError: memory_limit must be at least 50MB; got 'lots'. Write it like memory_limit='1GB'.
+    """
+    if memory_limit is None:
+        return
+    match = (
+        re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]i?B)\s*", memory_limit, re.ASCII | re.IGNORECASE)
+        if isinstance(memory_limit, str)
+        else None
+    )
+    if match is None or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
+        raise ParameterError(
+            "memory_limit must be at least 50MB", repr(memory_limit), "Write it like memory_limit='1GB'."
+        )
+
+
+def text_literal(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _sentence(names: set[str]) -> EngineError:
+    for name, rule, way_out in _SENTENCES:
+        if name in names:
+            return EngineError(rule, "", way_out)
+    return EngineError(_ANY[0], "", _ANY[1])

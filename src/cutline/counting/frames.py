@@ -1,0 +1,110 @@
+r"""Tables in memory: pandas, polars and pyarrow, recognised without importing any of them.
+
+Only the columns that are needed are handed to the engine, as one pyarrow table. A pandas column of Python objects has
+no declared type: it is read as text, value by value, so that one odd value changes nobody else's. So is a pandas
+categorical, because its categories are collected from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutline.counting.engine import Engine
+from cutline.errors import ColumnTypeError
+
+_KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A table in memory."""
+
+    kind: str
+    table: Any
+    paths: tuple[str, ...] = ()
+    cheap: bool = True
+
+    def columns(self, _engine: Engine) -> Sequence[object]:
+        """Return the names of the columns."""
+        return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)
+
+    def scan(self, engine: Engine, wanted: Sequence[str]) -> str:
+        """Show the wanted columns to the engine as c0, c1, ... and return the query that reads them."""
+        import pyarrow as pa
+
+        names = self.columns(engine)
+        arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
+        engine.register("frame", pa.table(arrays))
+        return "SELECT * FROM frame"
+
+    def _column(self, name: str, position: int) -> Any:
+        try:
+            if self.kind == "pandas":
+                column = _pandas_column(self.table.iloc[:, position])
+            elif self.kind == "polars":
+                column = self.table.get_column(name).to_arrow()
+            else:
+                column = self.table.column(position)
+        except Exception:  # pyarrow and polars quote values; nothing of them is passed on
+            column = None
+        if column is None:
+            raise ColumnTypeError(
+                "a column must have a type that Arrow knows", repr(name), "Turn the column into text first."
+            )
+        return column
+
+
+def frame_of(source: object) -> Frame | None:
+    """Return the source as a frame if it is one."""
+    for base in type(source).__mro__:
+        kind = _KINDS.get((base.__module__.partition(".")[0], base.__name__))
+        if kind is not None:
+            return Frame(kind=kind, table=source)
+    return None
+
+
+def _pandas_column(series: Any) -> Any:
+    import pyarrow as pa
+
+    dtype = type(series.dtype).__name__
+    if dtype == "CategoricalDtype":
+        codes = series.cat.codes.to_numpy()
+        categories = series.cat.categories
+        names = _texts(categories.astype(object), categories.isna())
+        return names.take(pa.array(codes, mask=codes < 0))
+    if dtype in ("ObjectDType", "NumpyEADtype") or series.dtype == object or dtype == "StringDtype":
+        return _texts(series.astype(object), series.isna().to_numpy())
+    return pa.array(series, from_pandas=True)
+
+
+def _texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
+    """Turn values into text one by one; what has no text is missing."""
+    import pyarrow as pa
+
+    texts = [
+        None if gone else value if type(value) is str else _text(value)
+        for value, gone in zip(values, missing, strict=True)
+    ]
+    try:
+        return pa.array(texts, type=pa.large_string())
+    except UnicodeEncodeError:  # lone surrogates cannot be written down
+        return pa.array(
+            [text if text is not None and _writable(text) else None for text in texts], type=pa.large_string()
+        )
+
+
+def _text(value: object) -> str | None:
+    try:
+        return str(value)
+    except Exception:
+        return None
+
+
+def _writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
