@@ -1,5 +1,57 @@
-"""Which items are at the top, and where does the top end? Answered under differential privacy, exactly."""
+"""Which items are at the top, and where does the top end? Answered under differential privacy, exactly.
+
+Names are loaded when they are first used, so that ``import cutline`` and ``cutline --help`` cost nothing.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cutline.api import count, top
+    from cutline.errors import CutlineError
+    from cutline.histogram import ClosedHistogram, OpenHistogram
+    from cutline.mechanisms import StableTopK
+    from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+    from cutline.release import Release
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Adjacency",
+    "BitTable",
+    "Budget",
+    "ClosedHistogram",
+    "Cost",
+    "CutlineError",
+    "Filter",
+    "OpenHistogram",
+    "Release",
+    "StableTopK",
+    "__version__",
+    "count",
+    "top",
+]
+
+_HOMES = {
+    "cutline.api": ("count", "top"),
+    "cutline.errors": ("CutlineError",),
+    "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
+    "cutline.mechanisms": ("StableTopK",),
+    "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
+    "cutline.release": ("Release",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'cutline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

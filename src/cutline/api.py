@@ -1,0 +1,165 @@
+r"""The whole way in one call: a log in, a private top set out.
+
+Everything public is checked, and the mechanism calibrated, before a row is read: a refusal never depends on the data.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from cutline.counting import count
+from cutline.errors import DomainError, ParameterError
+from cutline.histogram import Item, check_max_k
+from cutline.mechanisms import Mechanism
+from cutline.mechanisms import mechanism as registered
+from cutline.privacy import Adjacency, Budget
+from cutline.release import Release
+from cutline.sampling import Source, resolve
+
+__all__ = ["calibrated", "count", "top"]
+
+
+def top(
+    source: Any,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    releases: int = 1,
+    max_k: int = 100,
+    mechanism: str = "stable-top-k",
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    candidates: Sequence[Item] | None = None,
+    where: str | None = None,
+    memory_limit: str | None = None,
+    rng: Source | None = None,
+    **public: Any,
+) -> Release:
+    r"""Count distinct users per item in a log and release the top set, or withhold it.
+
+    **Privacy.** (epsilon, delta)-DP for all ``releases`` together under ``adjacency``; the sentence is
+    ``Release.guarantee``.
+
+    Parameters
+    ----------
+    source
+        A path or glob (parquet, CSV, JSON), a pandas, polars or pyarrow table, or ready counts; see `cutline.count`.
+    user, item
+        The columns that name who did something and what it was; not needed for ready counts.
+    epsilon, delta, releases
+        The total budget, and how many releases of this kind share it.
+    max_k
+        The largest cut that can come out; public.
+    mechanism
+        A registered name.
+    adjacency
+        ``"add-remove"`` (one user joins or leaves) or ``"replace"`` (one user's rows change).
+    candidates
+        All items there can be, which closes the domain; may be more or fewer than ``max_k``.
+    where
+        One row-local SQL expression; rows for which it is not true are left out.
+    memory_limit
+        How much memory the engine may use before it spills to disk, like ``"1GB"``.
+    rng
+        None is the operating system's source; a seeded one makes a simulation, and the release says so.
+    **public
+        The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``,
+        ``choose`` (``"em"`` or ``"argmax"``) and ``test`` (``"table"``, ``"gaussian"`` or ``"paper"``).
+
+    Returns
+    -------
+    Release
+        What became public; ``items`` is None when withheld.
+
+    Raises
+    ------
+    CutlineError
+        For a public reason only: a parameter, a path, a column, the caller's own candidates.
+
+    Examples
+    --------
+    >>> from cutline.sampling import SeededSource
+    >>> visits = {"castle": 340, "harbour": 333, "museum": 329, "kiosk": 12, "garage": 11}
+    >>> release = top(visits, max_k=20, rng=SeededSource(0))
+    >>> release.k, release.listed()
+    (3, ['castle', 'harbour', 'museum'])
+    """
+    rng = resolve(rng)
+    ready = calibrated(
+        mechanism,
+        Budget(epsilon=epsilon, delta=delta, releases=releases),
+        adjacency=adjacency,
+        closed=candidates is not None,
+        max_k=max_k,
+        **public,
+    )
+    counts = count(
+        source,
+        user=user,
+        item=item,
+        max_k=max_k,
+        where=where,
+        candidates=candidates,
+        memory_limit=memory_limit,
+    )
+    return ready.release(counts, rng=rng)
+
+
+def calibrated(
+    name: str,
+    budget: Budget,
+    *,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    closed: bool | None = None,
+    max_k: int = 100,
+    **public: Any,
+) -> Mechanism:
+    """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
+
+    Parameters
+    ----------
+    name
+        A registered name.
+    budget
+        What it may spend.
+    adjacency
+        Who is protected.
+    closed
+        Whether it will be given a closed domain; None if that is not known yet.
+    max_k
+        How many counts will be looked at; passed on if the mechanism asks for it.
+    **public
+        The mechanism's own parameters.
+    """
+    kind = registered(name)
+    check_max_k(max_k)
+    domain = "closed" if closed else "open"
+    if closed is not None and domain not in kind.domains:
+        raise DomainError(
+            f"{name} works on a domain that is {' or '.join(kind.domains)}",
+            f"a domain that is {domain}",
+            "Leave the candidates out." if closed else "List the candidates, or take another mechanism.",
+        )
+    accepted = inspect.signature(kind.calibrate).parameters
+    unknown = sorted(set(public) - set(accepted))
+    if unknown:
+        known = sorted(set(accepted) - {"budget", "filter"})
+        raise ParameterError(
+            f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
+        )
+    if "max_k" in accepted:
+        public["max_k"] = max_k
+    ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **public)
+    return ready
+
+
+def _relation(adjacency: Adjacency | str) -> Adjacency:
+    try:
+        return Adjacency(adjacency)
+    except ValueError:
+        raise ParameterError(
+            "adjacency must be add-remove or replace", f"{adjacency!r}", "Logs of users take add-remove."
+        ) from None

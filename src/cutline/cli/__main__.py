@@ -1,0 +1,5 @@
+"""``python -m cutline.cli``."""
+
+from cutline.cli import main
+
+main()

@@ -1,0 +1,43 @@
+r"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cutline import __version__
+from cutline.cli.cost import cost
+from cutline.cli.demo import demo
+from cutline.cli.top import top
+from cutline.cli.verify import verify
+
+app = typer.Typer(
+    name="cutline",
+    help="Which items are at the top of a sensitive log, and where does the top end?\n\n"
+    "The answer is released under differential privacy, or withheld.\n\n"
+    "\b\nExample:\n  cutline demo\n  cutline top checkins.parquet --user user_id --item venue",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: loading rich would double the start-up time
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, top, cost, verify):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cutline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,56 @@
+r"""The options that several commands share, so that a word means the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Relation(StrEnum):
+    """The adjacency relations by name; the real enumeration would load numpy for ``--help``."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE = "replace"
+
+
+class Choice(StrEnum):
+    """How k is chosen."""
+
+    EM = "em"
+    ARGMAX = "argmax"
+
+
+class Test(StrEnum):
+    """How stability is tested."""
+
+    TABLE = "table"
+    GAUSSIAN = "gaussian"
+    PAPER = "paper"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
+Mechanism = Annotated[str, typer.Option(metavar="NAME", help="Which mechanism to take.")]
+Epsilon = Annotated[float, typer.Option(metavar="E", help="Total epsilon of all releases.")]
+Delta = Annotated[float, typer.Option(metavar="D", help="Total delta of all releases.")]
+Releases = Annotated[int, typer.Option(metavar="T", help="How many releases of this kind share the budget.")]
+MaxK = Annotated[int, typer.Option(metavar="N", help="The largest cut that can come out.")]
+MinK = Annotated[int | None, typer.Option(metavar="N", help="The smallest cut that can come out.  [default: 1]")]
+Target = Annotated[int | None, typer.Option(metavar="K", help="The cut wished for; needs --weight.")]
+Weight = Annotated[float | None, typer.Option(metavar="W", help="How much gap one rank away from --target is worth.")]
+Clip = Annotated[int | None, typer.Option(metavar="N", help="A gap above this counts as this.")]
+Choose = Annotated[Choice | None, typer.Option(help="How the cut is chosen.  [default: em]")]
+GapTest = Annotated[Test | None, typer.Option(help="How its stability is tested.  [default: table]")]
+Adjacency = Annotated[
+    Relation, typer.Option(help="Who is protected: a user joining or leaving, or a user's rows changing.")
+]
+
+
+def given(**public: Any) -> dict[str, Any]:
+    """Keep what the caller gave, so that each mechanism fills in its own defaults and refuses what it does not know."""
+    return {
+        name: str(value) if isinstance(value, StrEnum) else value for name, value in public.items() if value is not None
+    }

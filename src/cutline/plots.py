@@ -1,0 +1,239 @@
+r"""Two figures: a release with its public curves, and the demonstration with its made-up truth.
+
+`plot_release` draws public things only. Figures are built without pyplot, so nothing global changes and no display is
+needed; the extension (.png or .svg) tells the format.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cutline.errors import CutlineError, ParameterError
+from cutline.histogram import OpenHistogram
+from cutline.mechanisms import mechanism
+from cutline.mechanisms.one_gap import one_gap
+from cutline.release import Release
+
+_BLUE, _ORANGE, _GREY, _INK = "#1f5fa8", "#d9822b", "#c3c9d1", "#22272e"
+_NAMES_PER_COLUMN, _MOST_NAMES = 20, 60
+_STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.edgecolor": "#8a929c",
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "#59636e",
+    "ytick.color": "#59636e",
+    "text.color": _INK,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cutline",
+}
+
+
+def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
+    r"""Draw what was released and, beside it, how large a gap the mechanism needs to see.
+
+    Nothing private is drawn: the set in item order (or that it was withheld), and curves that follow from the
+    mechanism's public parameters.
+
+    Parameters
+    ----------
+    release
+        What became public.
+    path
+        Where the figure goes; .png or .svg.
+    """
+    curves = _curves(release)
+
+    def draw(figure: Any) -> None:
+        _title(figure, _what(release), release)
+        if curves:
+            left, right = figure.add_gridspec(
+                1, 2, left=0.04, right=0.97, top=0.80, bottom=0.13, wspace=0.16, width_ratios=(0.8, 1)
+            ).subplots()
+            _draw_curves(right, curves)
+        else:
+            left = figure.add_axes((0.04, 0.05, 0.92, 0.75))
+        _draw_set(left, release)
+
+    _save(draw, path, size=(11, 5.6))
+
+
+def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[str]) -> None:
+    r"""Draw true counts by rank with the released set and the gap under it; for made-up data only.
+
+    Parameters
+    ----------
+    counts
+        The true counts. They are drawn as they are, so they must not be anybody's.
+    release
+        What the mechanism released from them.
+    path
+        Where the figure goes; .png or .svg.
+    """
+    values = counts.counts[: max(40, min(2 * release.k, counts.max_k))]
+    cut = release.k or int(counts.gaps(counts.max_k).argmax()) + 1
+    color = _BLUE if release.released else "#8fa3bb"
+
+    def draw(figure: Any) -> None:
+        _title(figure, _what(release) + " of made-up check-ins", release)
+        axes = figure.add_axes((0.08, 0.13, 0.89, 0.67))
+        ranks = np.arange(1, len(values) + 1)
+        axes.bar(ranks, values, width=0.78, color=[color if rank <= cut else _GREY for rank in ranks])
+        axes.set_xlim(0.2, len(values) + 0.8)
+        axes.set_xlabel("rank of the venue (true order, shown because the data are made up)")
+        axes.set_ylabel("distinct users")
+        axes.set_xticks([rank for rank in ranks if rank == 1 or rank % 5 == 0])
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
+        axes.set_axisbelow(True)
+        if cut < len(values):
+            _draw_cut(axes, cut, int(values[cut - 1]), int(values[cut]), release)
+
+    _save(draw, path, size=(10, 5.2))
+
+
+def _draw_cut(axes: Any, cut: int, above: int, below: int, release: Release) -> None:
+    axes.axvline(cut + 0.5, color=_ORANGE, linewidth=1.6, linestyle=(0, (5, 3)))
+    axes.annotate(
+        "", xy=(cut + 1, above), xytext=(cut + 1, below), arrowprops={"arrowstyle": "<->", "color": _ORANGE, "lw": 1.4}
+    )
+    axes.text(
+        cut + 1.7,
+        (above + below) / 2,
+        f"gap at k = {cut}: {above - below:,} users",
+        va="center",
+        color=_ORANGE,
+        fontweight="bold",
+    )
+    word = "released, without order or counts" if release.released else "withheld"
+    axes.text(cut + 0.9, axes.get_ylim()[1], f"◂ {word}", va="top", color=_BLUE if release.released else _INK)
+
+
+def _what(release: Release) -> str:
+    if release.items is None:
+        return "Withheld" if not release.k else f"Withheld at k = {release.k}"
+    return f"The top {release.k}"
+
+
+def _title(figure: Any, title: str, release: Release) -> None:
+    figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top")
+    sentence = textwrap.fill(release.guarantee, 125)
+    figure.text(0.04, 0.895, sentence, fontsize=9.2, color="#59636e", va="top", linespacing=1.35)
+
+
+def _draw_set(axes: Any, release: Release) -> None:
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    listed = release.listed()
+    if listed is None:
+        axes.text(0.5, 0.58, "withheld", fontsize=26, color="#8a929c", ha="center")
+        axes.text(0.5, 0.50, "The set did not pass the stability test;\nno item is shown.", ha="center", va="top")
+        return
+    order = "in their released order" if isinstance(release.items, tuple) else "in item order: ranks are not released"
+    axes.text(0, 1, order, fontsize=9.2, color="#59636e", va="top")
+    names = [_label(item, release) for item in listed[:_MOST_NAMES]]
+    if len(listed) > _MOST_NAMES:
+        names[-1] = f"… and {len(listed) - _MOST_NAMES + 1} more"
+    columns = max(1, -(-len(names) // _NAMES_PER_COLUMN))
+    rows = max(12, -(-len(names) // columns))
+    longest = {1: 48, 2: 23, 3: 14}[columns]
+    for i, name in enumerate(names):
+        column, row = divmod(i, -(-len(names) // columns))
+        short = name if len(name) <= longest else name[: longest - 1] + "…"
+        # parse_math off: a dollar sign in a name is a dollar sign.
+        axes.text(column / columns, 0.93 - row * 0.94 / rows, f"•  {short}", va="top", parse_math=False)
+
+
+def _label(item: object, release: Release) -> str:
+    name = "".join(c if c.isprintable() else "?" for c in str(item))
+    return name if release.counts is None else f"{name}: {release.counts[item]:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The chance to release against a lone gap, and the smallest gap at which it is 0.9."""
+
+    name: str
+    gaps: Any
+    chances: Any
+    needed: int
+
+
+def _curves(release: Release) -> list[Curve]:
+    """Return the curves of this mechanism and of the paper's at the same budget, or none if they cannot be known."""
+    if release.budget is None or "max_k" not in release.mechanism:
+        return []
+    public = {k: v for k, v in release.mechanism.items() if k not in ("name", "adjacency")}
+    wishes = {k: v for k, v in public.items() if k not in ("choose", "test")}
+    kind = mechanism(release.mechanism["name"])
+    shared: dict[str, Any] = {"adjacency": release.cost.adjacency}
+    try:
+        # A description does not tell the two Gaussian thresholds apart; the cost does.
+        tries = (kind.calibrate(release.budget, **shared, **(public | extra)) for extra in ({}, {"test": "paper"}))
+        own = next((ready for ready in tries if ready.cost == release.cost), None)
+        if own is None:
+            return []
+        paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
+        cut = public.get("target") or public.get("min_k") or 1
+        drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
+        needed = {name: one_gap(ready.law, max_k=ready.max_k, k=cut) for name, ready in drawn.items()}
+        farthest = min(int(2.4 * max(needed.values())), 1 << 20)
+        gaps = np.unique(
+            np.append(np.linspace(0, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
+        )
+        return [
+            Curve(name=name, gaps=gaps, chances=np.array([_chance(ready, cut, g) for g in gaps]), needed=needed[name])
+            for name, ready in drawn.items()
+        ]
+    except (CutlineError, TypeError):  # a law too long to list, or a mechanism whose parameters are others
+        return []
+
+
+def _chance(ready: Any, cut: int, gap: int) -> float:
+    """Return the exact chance that exactly the items above a lone gap are released."""
+    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=ready.max_k)
+    return float(ready.law(histogram).get((cut, frozenset(range(cut) if gap else ())), 0.0))
+
+
+def _draw_curves(axes: Any, curves: list[Curve]) -> None:
+    axes.set_title("What the mechanism can see (public, no data)", fontsize=10.5, loc="left", pad=10)
+    styles = ({"color": _BLUE, "linewidth": 2.4}, {"color": _ORANGE, "linewidth": 1.8, "linestyle": (0, (5, 2))})
+    for curve, style in zip(curves, styles, strict=False):
+        label = f"{curve.name}:\n90 % at a gap of {curve.needed:,}"
+        axes.plot(curve.gaps, curve.chances, label=label, **style)
+        at = curve.chances[np.searchsorted(curve.gaps, curve.needed)] if curve.needed <= curve.gaps[-1] else None
+        if at is not None:
+            axes.plot([curve.needed], [at], marker="o", markersize=6, color=style["color"], markeredgecolor="white")
+    axes.axhline(0.9, color="#aab2bc", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
+    axes.set_ylim(0, 1.03)
+    axes.set_xlim(0, curves[0].gaps[-1])
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.set_xlabel("gap between the set and the rest, in users (all other gaps 0)")
+    axes.set_ylabel("chance that exactly this set is released")
+    axes.grid(color="#e6e9ed", linewidth=0.8)
+    axes.legend(loc="center right", frameon=False, fontsize=9.2, labelspacing=1.0, borderaxespad=0.2)
+
+
+def _save(draw: Any, path: str | os.PathLike[str], *, size: tuple[float, float]) -> None:
+    target = Path(path)
+    suffix = target.suffix.lower().removeprefix(".")
+    if suffix not in ("png", "svg"):
+        raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try release.png.")
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, dpi=150, facecolor="white")
+        FigureCanvasAgg(figure)
+        draw(figure)
+        figure.savefig(target, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
