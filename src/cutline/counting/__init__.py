@@ -24,7 +24,7 @@ from cutline.counting.spill import spill_directory
 from cutline.counting.tally import tally_closed, tally_open
 from cutline.counting.termination import clean_termination
 from cutline.counting.where import parse_where
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, WhereError
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
 
 __all__ = ["count"]
@@ -102,10 +102,12 @@ def count(
         Engine(spill=spill, memory_limit=memory_limit, paths=log.paths, row_local=where is not None) as engine,
     ):
         condition = None if where is None else parse_where(engine, where)
-        wanted = list(dict.fromkeys([user, item, *(condition.columns if condition else ())]))
+        filtered = condition.columns if condition else ()
+        wanted = list(dict.fromkeys([user, item, *filtered]))
         present = log.columns(engine)
         if present is not None:
-            check_names(wanted, present)
+            check_names([user, item], present)
+            check_names(filtered, present, refusal=WhereError)
         engine.run(f"CREATE TEMP VIEW log AS {log.scan(engine, wanted)}")
         declared = [kind for _, kind, *_ in engine.rows("DESCRIBE log")]
         columns = {name: (f"c{i}", kind) for i, (name, kind) in enumerate(zip(wanted, declared, strict=True))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutline.errors import ColumnTypeError, ParameterError, SourceError
+from cutline.errors import ColumnTypeError, ParameterError, SourceError, WhereError
 
 _WHOLE = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
@@ -37,19 +37,19 @@ def check_name(role: str, name: str | None) -> str:
     return name
 
 
-def check_names(wanted: Sequence[str], present: Sequence[object]) -> None:
+def check_names(
+    wanted: Sequence[str], present: Sequence[object], *, refusal: type[SourceError | WhereError] = SourceError
+) -> None:
     """Refuse names that the source lacks, has twice, or has in another spelling."""
     for name in wanted:
         found = present.count(name)
         if found > 1:
-            raise SourceError(
-                "a column name must belong to one column", f"{name!r}, {found} times", "Rename one of them."
-            )
+            raise refusal("a column name must belong to one column", f"{name!r}, {found} times", "Rename one of them.")
         if not found:
             known = [str(other) for other in present]
             twins = [other for other in known if other.casefold() == name.casefold()]
             names = ", ".join(repr(other) for other in (twins or known)[:20]) or "none"
-            raise SourceError(
+            raise refusal(
                 "the log must have the column", repr(name), f"Column names match exactly; there are: {names}."
             )
 

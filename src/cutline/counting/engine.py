@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# TRY(expression) turns a failing row into a missing one. With statistics, the optimizer may prove a part of the
-# expression constant for this file and skip the failing part: one row would decide what happens to the others.
-_NOT_ROW_LOCAL = "filter_pushdown,statistics_propagation"
+# TRY(expression) turns a failing row into a missing one, unless an optimizer has been there first: statistics prove a
+# part of the expression constant for this file and skip its failures (one row would decide about the others), and
+# common parts are computed outside of TRY, where they fail for good. With a filter, only these optimizers run.
+_ROW_LOCAL = "'unused_columns', 'column_lifetime', 'join_order', 'build_side_probe_side', 'top_n', 'limit_pushdown'"
 
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SMALLEST = 50 * 10**6
@@ -61,7 +62,7 @@ class Engine:
     paths
         The files it may open.
     row_local
-        Turn off the optimizations that let statistics of the whole file decide about single rows.
+        Turn off the optimizations that let the rest of the file decide about single rows; for filters.
     """
 
     __slots__ = ("_connection",)
@@ -88,7 +89,10 @@ class Engine:
         self._connection: duckdb.DuckDBPyConnection = quietly(lambda: duckdb.connect(config=config))
         self.run("SET TimeZone = 'UTC'")
         if row_local:
-            self.run(f"SET disabled_optimizers = '{_NOT_ROW_LOCAL}'")
+            ((others,),) = self.rows(
+                f"SELECT string_agg(name, ',') FROM duckdb_optimizers() WHERE name NOT IN ({_ROW_LOCAL})"
+            )
+            self.run(f"SET disabled_optimizers = '{others}'")
         self.run(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")

@@ -38,15 +38,16 @@ _NAMES = """
     replace translate reverse strpos instr position contains prefix suffix starts_with ends_with concat concat_ws ascii
     unicode ord strip_accents nfc_normalize md5 sha1 sha256
     regexp_matches regexp_full_match regexp_extract regexp_replace
-    date_part datepart date_trunc datetrunc date_diff datediff date_sub datesub year month day hour minute second quarter
-    week weekofyear weekday dayofweek isodow dayofyear dayofmonth dayname monthname last_day epoch epoch_ms epoch_us
-    make_date make_timestamp strftime strptime try_strptime to_timestamp
+    date_part datepart date_trunc datetrunc year month day hour minute second quarter
+    dayofmonth dayname monthname last_day epoch epoch_ms epoch_us
+    make_date make_timestamp strftime try_strptime to_timestamp
     to_years to_months to_weeks to_days to_hours to_minutes to_seconds to_milliseconds to_microseconds
     json_extract_string json_valid json_type json_exists
     """
 FUNCTIONS = frozenset(_NAMES.split())
+_PART_NAMES = "year month day hour minute second quarter week dow isodow doy isoyear decade century epoch"
+_PARTS = frozenset(_PART_NAMES.split())
 _RULE = "where must be one row-local, deterministic condition"
-_TEMPLATE = "SELECT 1 WHERE (\n{}\n)"
 _PREFIX = "SELECT 1 WHERE "
 
 
@@ -73,12 +74,12 @@ class Condition:
         if not engine.accepts(f"SELECT {expression} FROM blank"):
             raise WhereError(
                 "where must fit the types of the columns, and must not fail on a row without values",
-                repr(self.text),
+                _shown(self.text),
                 way_out,
             )
         if engine.rows(f"SELECT typeof({expression}) FROM blank") != [("BOOLEAN",)]:
             raise WhereError(
-                "where must be true or false", repr(self.text), "Write a comparison, such as country = 'FR'."
+                "where must be true or false", _shown(self.text), "Write a comparison, such as country = 'FR'."
             )
         return f"TRY({expression})"
 
@@ -86,11 +87,12 @@ class Condition:
 def parse_where(engine: Engine, text: str) -> Condition:
     r"""Parse a filter, or refuse it; no row is read."""
     if not isinstance(text, str) or not text.strip():
-        raise WhereError(_RULE, repr(text), "Write a condition, such as country = 'FR', or leave where out.")
-    document = _parse(engine, text)
-    template = _parse(engine, "TRUE")
-    if document is None or template is None or _frame(document) != _frame(template):
-        raise WhereError(_RULE, repr(text), "Write a single SQL expression, such as country = 'FR' AND year > 2020.")
+        raise WhereError(_RULE, _shown(text), "Write a condition, such as country = 'FR', or leave where out.")
+    document, template = _parse(engine, f"(\n{text}\n)"), _parse(engine, "(TRUE)")
+    # Alone, "a) OR (b" does not parse; in parentheses, "a ORDER BY b" does not.
+    alone = document and _parse(engine, text)
+    if not document or not alone or not template or _frame(document) != _frame(template):
+        raise WhereError(_RULE, _shown(text), "Write a single SQL expression, such as country = 'FR' AND year > 2020.")
     used, called = [], set()
     for node in _nodes(_expression(document)):
         _check_node(node, text)
@@ -112,20 +114,32 @@ def _check_node(node: Mapping[str, Any], text: str) -> None:
         what = str(node["type"] if kind == "OPERATOR" else kind).lower().replace("_", " ")
         raise WhereError(
             _RULE,
-            f"{text!r} with a {what}",
+            f"{_shown(text)} with a {what}",
             "Use comparisons, AND, OR, NOT, IN, BETWEEN, CASE, casts and plain functions.",
         )
     if kind == "COLUMN_REF" and len(node["column_names"]) != 1:
         raise WhereError(
-            _RULE, f"{text!r} with a qualified name", "Write the name of a column alone, in double quotes if need be."
+            _RULE,
+            f"{_shown(text)} with a qualified name",
+            "Write the name of a column alone, in double quotes if need be.",
         )
     if kind == "FUNCTION":
         plain = not (
             node["schema"] or node["catalog"] or node["filter"] or node["distinct"] or node["order_bys"]["orders"]
         )
         named = any(argument["name"] for argument in node["arguments"])
+        if node["function_name"] in ("date_part", "datepart") and not _is_part(node["arguments"]):
+            raise WhereError(
+                _RULE, f"{_shown(text)} with an unusual part of a date", f"Use one of {', '.join(sorted(_PARTS))}."
+            )
         if not plain or named or node["export_state"]:
-            raise WhereError(_RULE, f"{text!r} with a special call", "Call functions as name(arguments).")
+            raise WhereError(_RULE, f"{_shown(text)} with a special call", "Call functions as name(arguments).")
+
+
+def _is_part(arguments: list[Any]) -> bool:
+    """Tell whether the first argument is a constant part that every date and time has, or none fails on."""
+    first = arguments[0]["expression"] if arguments else {}
+    return first.get("class") == "CONSTANT" and str(first.get("literal", {}).get("text", "")).lower() in _PARTS
 
 
 def _check_function(engine: Engine, name: str, text: str) -> None:
@@ -139,12 +153,14 @@ def _check_function(engine: Engine, name: str, text: str) -> None:
         or any(kind in ("macro", "aggregate") for kind, _ in known)
     ):
         raise WhereError(
-            _RULE, f"{text!r} with the function {name!r}", "Use another function, or filter the log before counting it."
+            _RULE,
+            f"{_shown(text)} with the function {name!r}",
+            "Use another function, or filter the log before counting it.",
         )
 
 
 def _parse(engine: Engine, text: str) -> dict[str, Any] | None:
-    query = _TEMPLATE.format(text) if "\0" not in text else ""
+    query = _PREFIX + text if "\0" not in text else ""
     if not engine.accepts(f"SELECT json_serialize_sql({text_literal(query)})"):
         return None
     ((answer,),) = engine.rows("SELECT json_serialize_sql($1)", [query])
@@ -159,6 +175,11 @@ def _parse(engine: Engine, text: str) -> dict[str, Any] | None:
     ):
         return None
     return document
+
+
+def _shown(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 200 else shown[:200] + "..."
 
 
 def _expression(document: Mapping[str, Any]) -> Any:
