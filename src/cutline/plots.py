@@ -21,7 +21,7 @@ from cutline.mechanisms.one_gap import one_gap
 from cutline.release import Release
 
 _BLUE, _ORANGE, _GREY, _INK = "#1f5fa8", "#d9822b", "#c3c9d1", "#22272e"
-_NAMES_PER_COLUMN, _MOST_NAMES = 20, 60
+_NAMES_PER_COLUMN, _MOST_NAMES = 20, 40
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -56,11 +56,11 @@ def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
         _title(figure, _what(release), release)
         if curves:
             left, right = figure.add_gridspec(
-                1, 2, left=0.04, right=0.97, top=0.80, bottom=0.13, wspace=0.16, width_ratios=(0.8, 1)
+                1, 2, left=0.04, right=0.97, top=0.765, bottom=0.13, wspace=0.16, width_ratios=(0.8, 1)
             ).subplots()
             _draw_curves(right, curves)
         else:
-            left = figure.add_axes((0.04, 0.05, 0.92, 0.75))
+            left = figure.add_axes((0.04, 0.05, 0.92, 0.715))
         _draw_set(left, release)
 
     _save(draw, path, size=(11, 5.6))
@@ -145,7 +145,7 @@ def _draw_set(axes: Any, release: Release) -> None:
         names[-1] = f"… and {len(listed) - _MOST_NAMES + 1} more"
     columns = max(1, -(-len(names) // _NAMES_PER_COLUMN))
     rows = max(12, -(-len(names) // columns))
-    longest = {1: 48, 2: 23, 3: 14}[columns]
+    longest = 46 if columns == 1 else 22
     for i, name in enumerate(names):
         column, row = divmod(i, -(-len(names) // columns))
         short = name if len(name) <= longest else name[: longest - 1] + "…"
@@ -216,6 +216,7 @@ def _draw_curves(axes: Any, curves: list[Curve]) -> None:
     axes.axhline(0.9, color="#aab2bc", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
     axes.set_ylim(0, 1.03)
     axes.set_xlim(0, curves[0].gaps[-1])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_xlabel("gap between the set and the rest, in users (all other gaps 0)")
     axes.set_ylabel("chance that exactly this set is released")

@@ -81,14 +81,15 @@ def _plain(check: Check, report: Report) -> dict[str, Any]:
 
 
 def _print(reports: Sequence[tuple[Check, Report]], pairs: int, ok: bool) -> None:
+    from rich import box
     from rich.table import Table
 
     from cutline.cli.show import print_titled, results
 
-    table = Table()
-    for name in ("check", "expected"):
-        table.add_column(name, overflow="fold")
-    for name in ("pairs", "violations", "worst ratio"):
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("check", overflow="fold")
+    table.add_column("expected")
+    for name in ("pairs", "violations", "worst"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
     for check, report in reports:
@@ -98,11 +99,15 @@ def _print(reports: Sequence[tuple[Check, Report]], pairs: int, ok: bool) -> Non
             f"{report.pairs:,}",
             f"{report.violations:,}",
             f"{report.worst:.3f}" if report.worst < 1e4 else f"{report.worst:.1e}",
-            "as expected" if report.as_expected else "NOT AS EXPECTED",
+            "ok" if report.as_expected else "WRONG",
             style=None if report.as_expected else "bold red",
         )
     console = results()
-    print_titled(console, "Observed against claimed, over every pair of neighbours", table)
+    print_titled(
+        console,
+        "Every pair of neighbours; worst is observed / claimed, and may pass 1 only where a claim is made to fail",
+        table,
+    )
     unexpected = sum(not report.as_expected for _, report in reports)
     verdict = "every check came out as expected." if ok else f"{unexpected} not as expected."
     console.print(f"{pairs:,} ordered pairs of neighbours checked; {verdict}")
