@@ -15,9 +15,7 @@ from cutline.privacy import Budget, Cost
 
 Law: TypeAlias = Mapping[Hashable, float]
 
-_STATED_DELTA = (
-    1e-6  # of the sentence, when the mechanism was built from parameters and no budget says otherwise
-)
+_STATED_DELTA = 1e-6  # of the sentence, when the mechanism was built from parameters and no budget says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ class Release:
         """Return the items in an order that does not depend on the data, or as released if they are ordered."""
         if self.items is None or isinstance(self.items, tuple):
             return None if self.items is None else list(self.items)
-        return sorted(self.items, key=lambda item: (type(item).__name__, item))  # type: ignore[arg-type, return-value]
+        return sorted(self.items, key=lambda item: (type(item).__name__, item))
 
     @property
     def guarantee(self) -> str:
@@ -83,6 +81,4 @@ class Release:
             f"({epsilon:.4g}, {delta:.3g})-DP for {self.cost.adjacency.protects}; covers {span}, "
             f"whatever the outcome; {self.mechanism['name']} with {parameters}."
         )
-        return sentence + (
-            " Drawn with a seeded generator: a simulation, not a release." if self.seeded else ""
-        )
+        return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")

@@ -85,10 +85,13 @@ class GapArgmax:
         return Cost(adjacency=adjacency)
 
     def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:  # noqa: ARG002
-        return (np.arange(scores.shape[-1]) == scores.argmax(axis=-1)[..., None]).astype(np.float64)
+        largest: IntArray = np.argmax(scores, axis=-1)
+        law: FloatArray = np.equal(np.arange(scores.shape[-1]), largest[..., None]).astype(np.float64)
+        return law
 
     def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:  # noqa: ARG002
-        return scores.argmax(axis=-1)
+        largest: IntArray = np.argmax(scores, axis=-1)
+        return largest
 
     def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
         if scores.shape[-1] == 1:

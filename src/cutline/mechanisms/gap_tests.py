@@ -24,9 +24,7 @@ class GapTest(Protocol):
     """A coin whose bias grows with the gap, at most ``delta`` where the top set is unstable."""
 
     name: ClassVar[str]
-    certifies_choice: ClassVar[
-        bool
-    ]  # whether the bias is a function of a 1-Lipschitz distance, as argmax needs
+    certifies_choice: ClassVar[bool]  # whether the bias is a function of a 1-Lipschitz distance, as argmax needs
 
     @property
     def delta(self) -> float:
@@ -41,9 +39,7 @@ class GapTest(Protocol):
         """Return the probabilities of passing and of not passing, each with full relative accuracy."""
         ...
 
-    def passes(
-        self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source
-    ) -> npt.NDArray[np.bool_]:
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
         """Draw the bit, exactly."""
         ...
 
@@ -77,9 +73,7 @@ class TableTest:
         yes = self.table(np.minimum(adjacency.distance(gaps), slack))
         return yes, 1 - yes
 
-    def passes(
-        self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source
-    ) -> npt.NDArray[np.bool_]:
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
         return bernoulli(self.chances(gaps, slack, adjacency)[0], rng=rng)
 
 
@@ -142,9 +136,7 @@ class GaussianTest:
         x = np.maximum(gaps - adjacency.gap_change, 0) / self.sigma - self.offset
         return ndtr(x), ndtr(-x)
 
-    def passes(
-        self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source
-    ) -> npt.NDArray[np.bool_]:
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
         steps = np.maximum(gaps - adjacency.gap_change, 0)
 
         def enclose(index: int, bits: int) -> Any:

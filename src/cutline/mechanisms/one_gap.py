@@ -27,9 +27,7 @@ def smallest(holds: Callable[[int], bool]) -> int:
     return high
 
 
-def one_gap(
-    law_of: Callable[[OpenHistogram], Law], *, max_k: int, k: int | None = None, success: float = 0.9
-) -> int:
+def one_gap(law_of: Callable[[OpenHistogram], Law], *, max_k: int, k: int | None = None, success: float = 0.9) -> int:
     r"""Return the one-gap number of a mechanism, computed from its exact law.
 
     Parameters

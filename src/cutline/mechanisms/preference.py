@@ -83,7 +83,8 @@ class Preference:
         value = (window if self.clip is None else np.minimum(window, self.clip)) * UNIT
         if self.target is None:
             return value
-        return value - round(self.weight * UNIT) * np.abs(self.choices - self.target)
+        penalty: IntArray = round(self.weight * UNIT) * np.abs(self.choices - self.target)
+        return value - penalty
 
 
 def _whole(value: object) -> bool:

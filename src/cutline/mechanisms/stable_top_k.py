@@ -177,9 +177,7 @@ class StableTopK:
         scores = self.preference.scores(gaps)
         chance = self.chooser.law(scores, self.adjacency)[0]
         slack = self.chooser.slack(scores, self.adjacency)
-        yes, no = self.test.chances(
-            gaps[0, choices - 1], np.broadcast_to(slack, choices.shape), self.adjacency
-        )
+        yes, no = self.test.chances(gaps[0, choices - 1], np.broadcast_to(slack, choices.shape), self.adjacency)
         law: dict[Hashable, float] = {}
         for i, k in enumerate(choices.tolist()):
             if chance[i] > 0:

@@ -21,9 +21,7 @@ from cutline.privacy.greedy import biases
 from cutline.privacy.rounding import fraction_down
 
 _SUCCESS = 0.9
-_INSIDE = (
-    1 - 1e-9
-)  # room for what curves and conversions round up, and for a search over orders that stops nearby
+_INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
 _FAILURE = 1e6
 
 
@@ -39,7 +37,7 @@ class _Split:
 
 def calibrated_parts(
     budget: Budget,
-    filter: Filter | None,
+    limits: Filter | None,
     *,
     adjacency: Adjacency,
     choices: int,
@@ -55,19 +53,17 @@ def calibrated_parts(
         )
     if choose == "argmax" and test != "table" and choices > 1:
         raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")
-    if test == "paper" and filter is None:
+    if test == "paper" and limits is None:
         return _as_in_the_paper(budget, adjacency, choices)
     study = _Study(adjacency=adjacency, choices=choices, draws=choose == "em" and choices > 1, test=test)
-    split = study.best_within(filter, budget.releases) if filter else study.best(budget)
+    split = study.best_within(limits, budget.releases) if limits else study.best(budget)
     chooser: Chooser = GapArgmax()
     if study.draws:
         chooser = GapExponential(
             epsilon=BoundedRange.within(order=split.order, rdp=split.share * split.rdp * _INSIDE).epsilon
         )
     spent = chooser.cost(adjacency).rdp(split.order)
-    return chooser, study.build_test(
-        split, fraction_down((Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE))
-    )
+    return chooser, study.build_test(split, fraction_down((Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE)))
 
 
 def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:
@@ -203,9 +199,7 @@ class _Study:
         if not self.draws:
             return None
         cost = max(split.share * split.rdp, 1e-300)
-        epsilon = largest(
-            lambda e: approximate_rdp(e, split.order) <= cost, low=1e-12, high=1e4, relative=1e-6
-        )
+        epsilon = largest(lambda e: approximate_rdp(e, split.order) <= cost, low=1e-12, high=1e4, relative=1e-6)
         return epsilon / self.adjacency.gap_range
 
     def _passing(self, split: _Split) -> Callable[[float], float]:

@@ -150,13 +150,11 @@ def _dearest(values: tuple[float, ...], order: float) -> float:
 def _within(p: float, q: float, order: float, rdp: float) -> bool:
     """Prove both directions between two coins inside (0, 1)."""
     bound: Any = arb(rdp)
-    return bool(coin_divergence_ball(p, q, order) <= bound) and bool(
-        coin_divergence_ball(q, p, order) <= bound
-    )
+    return bool(coin_divergence_ball(p, q, order) <= bound) and bool(coin_divergence_ball(q, p, order) <= bound)
 
 
 def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:
-    """Yield the greedy values from ``start``, each proved against the one before; ends at `ALMOST_ONE`."""
+    """Yield the greedy values from ``start``, each proved against the one before; ends at or just below `ALMOST_ONE`."""
     p, up, down = start, None, None
     yield p
     for _ in range(_LONGEST):
@@ -169,7 +167,10 @@ def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:
         if p + after > 1:
             down = fall_from_above(1 - p, order, rdp, down)
             after = 1 - (1 - p) * math.exp(-down)
-        p = _safe(p, min(after, ALMOST_ONE), order, rdp)
+        after = _safe(p, min(after, ALMOST_ONE), order, rdp)
+        if after <= p:
+            return  # the next float would already be too far: a constant tail is free
+        p = after
         yield p
 
 

@@ -46,13 +46,15 @@ class BoundedRange:
     def within(cls, *, order: float, rdp: float) -> Self:
         """Return the largest step whose curve at ``order`` stays within ``rdp``."""
         check_positive("rdp", rdp)
-        guess = _invert(order, rdp)
+        check_order(order)
+        if order == math.inf:
+            return cls(epsilon=rdp)
+        # The curve is at most epsilon and at most a eps^2 / 8, and at least epsilon minus the constant below.
+        safe = max(rdp, math.sqrt(8 * rdp / order)) * (1 - 1e-12)
+        most = rdp + math.log(order / (order - 1)) + math.log(order) / (order - 1)
         return cls(
             epsilon=largest(
-                lambda e: _exact(e, order) <= rdp,
-                low=guess * (1 - 1e-7),
-                high=guess * (1 + 1e-7),
-                relative=1e-12,
+                lambda e: _exact(e, order) <= rdp, low=safe, high=max(most, safe) * (1 + 1e-9), relative=1e-12
             )
         )
 
@@ -73,11 +75,6 @@ def _exact(epsilon: float, order: float) -> float:
 
     # For a huge order or step the balls above may not close; the step never costs more than its pure epsilon.
     return min(ball_up(enclose(curve)), epsilon)
-
-
-def _invert(order: float, rdp: float) -> float:
-    """Solve the curve for epsilon in floats, to be confirmed by the exact curve."""
-    return largest(lambda e: approximate_rdp(e, order) <= rdp, low=1e-300, high=1e6, relative=1e-12)
 
 
 def approximate_rdp(epsilon: float, order: float) -> float:

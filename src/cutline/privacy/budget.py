@@ -70,14 +70,8 @@ class Budget:
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         if not 0 < self.delta < 1:
-            raise ParameterError(
-                "delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6."
-            )
-        if (
-            isinstance(self.releases, bool)
-            or not isinstance(self.releases, int | np.integer)
-            or self.releases < 1
-        ):
+            raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
+        if isinstance(self.releases, bool) or not isinstance(self.releases, int | np.integer) or self.releases < 1:
             raise ParameterError(
                 "releases must be a whole number of at least 1",
                 f"releases={self.releases}",

@@ -104,17 +104,14 @@ class Cost:
         """Return the cost as plain data; `from_dict` reads it back equal."""
         return {
             "adjacency": str(self.adjacency),
-            "uses": [
-                {"curve": curve_to_dict(u.curve), "delta": u.delta, "times": u.times} for u in self.uses
-            ],
+            "uses": [{"curve": curve_to_dict(u.curve), "delta": u.delta, "times": u.times} for u in self.uses],
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Read a cost back from plain data."""
         uses = (
-            Use(curve=curve_from_dict(u["curve"]), delta=u["delta"], times=u["times"])
-            for u in plain.get("uses", ())
+            Use(curve=curve_from_dict(u["curve"]), delta=u["delta"], times=u["times"]) for u in plain.get("uses", ())
         )
         return cls(adjacency=Adjacency(plain["adjacency"]), uses=tuple(uses))
 

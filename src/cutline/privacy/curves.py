@@ -56,9 +56,7 @@ def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
 def check_order(order: float) -> None:
     """Refuse a Rényi order that is not above 1 (NaN included)."""
     if not order > 1:
-        raise ParameterError(
-            "a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64."
-        )
+        raise ParameterError("a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64.")
 
 
 def check_positive(name: str, value: float) -> None:

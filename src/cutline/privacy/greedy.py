@@ -12,32 +12,31 @@ from collections.abc import Iterator
 
 _TOLERANCE = 1e-13
 _MOST_STEPS = 200
+_LARGE = 600.0  # beyond it, exponentials overflow and lesser terms vanish
 _ALMOST_MINUS_ONE = -1 + 2.0**-53
-
-
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 700 else math.inf
 
 
 def _excess(order: float, x: float) -> float:
     """Return ``e^{a x} - 1 - a (e^x - 1)``."""
-    return math.expm1(order * x) - order * math.expm1(x) if order * x < 700 else math.inf
+    return math.expm1(order * x) - order * math.expm1(x)
 
 
 def rise_from_below(p: float, order: float, rdp: float, guess: float | None = None) -> float:
     """Return x such that ``D(p e^x || p) = rdp``, or ln(1/p) if even certainty is within it."""
     target = (order - 1) * rdp
-    high = min(
-        (target - math.log(p)) / order, -math.log(p)
-    )  # the first term alone already reaches the target there
+    high = min((target - math.log(p)) / order, -math.log(p))  # the first term alone already reaches the target there
     low, x = 0.0, high if guess is None else min(guess, high)
     for _ in range(_MOST_STEPS):
-        after = p * _exp(x)
+        after = p * math.exp(x)
         lost = (after - p) / (1 - p)
         other = math.log1p(-lost) if lost < 1 else -math.inf
-        excess = p * _excess(order, x) + (1 - p) * (_excess(order, other) if other > -math.inf else order - 1)
-        slope = after * order * (_exp((order - 1) * x) - _exp((order - 1) * other))
-        low, high, x, done = _newton(x, low, high, excess, slope, target)
+        if order * x > _LARGE:  # the first term is all there is
+            error, slope = math.log(p) + order * x - target, order
+        else:
+            excess = p * _excess(order, x) + (1 - p) * (_excess(order, other) if lost < 1 else order - 1)
+            error = math.log1p(excess) - target
+            slope = after * order * (math.exp((order - 1) * x) - math.exp((order - 1) * other)) / (1 + excess)
+        low, high, x, done = _newton(x, low, high, error, slope)
         if done:
             return x
     return low
@@ -51,21 +50,22 @@ def fall_from_above(q: float, order: float, rdp: float, guess: float | None = No
     for _ in range(_MOST_STEPS):
         after = q * math.exp(-y)
         other = math.log1p(max((after - q) / (1 - after), _ALMOST_MINUS_ONE))
-        excess = after * _excess(order, y) + (1 - after) * _excess(order, other)
-        slope = (order - 1) * after * (_exp(order * y) - _exp(order * other))
-        low, high, y, done = _newton(y, low, high, excess, slope, target)
+        if order * y > _LARGE:
+            error, slope = math.log(q) + (order - 1) * y - target, order - 1
+        else:
+            excess = after * _excess(order, y) + (1 - after) * _excess(order, other)
+            error = math.log1p(excess) - target
+            slope = (order - 1) * after * (math.exp(order * y) - math.exp(order * other)) / (1 + excess)
+        low, high, y, done = _newton(y, low, high, error, slope)
         if done:
             return y
     return low
 
 
-def _newton(
-    x: float, low: float, high: float, excess: float, slope: float, target: float
-) -> tuple[float, float, float, bool]:
-    """One safeguarded Newton step on ``log1p(excess) = target``; falls back to bisection."""
-    error = math.log1p(excess) - target
+def _newton(x: float, low: float, high: float, error: float, slope: float) -> tuple[float, float, float, bool]:
+    """One safeguarded Newton step towards error 0; falls back to bisection."""
     low, high = (low, min(high, x)) if error > 0 else (max(low, x), high)
-    after = x - error * (1 + excess) / slope if 0 < slope < math.inf and excess < math.inf else math.nan
+    after = x - error / slope if slope > 0 else math.nan
     if not low <= after <= high:
         after = (low + high) / 2
     return low, high, after, abs(after - x) <= _TOLERANCE * x or high - low <= _TOLERANCE * high

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_GRID = [
-    math.log(1e-2) + i * math.log(1e7) / 120 for i in range(121)
-]  # ln(order - 1), orders from 1.01 to 100001
+_GRID = [math.log(1e-2) + i * math.log(1e7) / 120 for i in range(121)]  # ln(order - 1), orders from 1.01 to 100001
 _ROUNDS = 60  # a table's valley has a kink at the order it was built for: go down to the last bits
 
 
@@ -66,11 +64,7 @@ def _minimise(at: Callable[[float], float]) -> float:
         # Curves grow with the order and the conversion takes off at most 1 there: nothing better can follow.
         if t > 1 and values[-1] > min(values) + 1:
             break
-    dips = [
-        i
-        for i, v in enumerate(values)
-        if v <= min(values[max(i - 1, 0)], values[min(i + 1, len(values) - 1)])
-    ]
+    dips = [i for i, v in enumerate(values) if v <= min(values[max(i - 1, 0)], values[min(i + 1, len(values) - 1)])]
     lowest = sorted(dips, key=values.__getitem__)[:2]
     found = [_golden(at, _GRID[max(i - 1, 0)], _GRID[min(i + 1, len(_GRID) - 1)]) for i in lowest]
     return min([*found, *(_GRID[i] for i in lowest)], key=at)

@@ -1,0 +1,127 @@
+r"""One exhaustive check: a subject, a universe of inputs, and whether its claim is expected to hold or to fail.
+
+The subject is anything with a ``law`` and a ``cost``: mechanisms and PATE aggregators are checked alike. Laws are laid out as
+arrays once per input; pairs are then judged in blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import CutlineError
+from cutline.privacy import Cost
+from cutline.verify.claim import judge
+from cutline.verify.universe import Universe
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Progress: TypeAlias = Callable[[int, int], None]
+
+ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)
+EPSILONS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+_BLOCK = 1 << 16
+_SUM_ERROR = 1e-11
+
+
+class Subject(Protocol):
+    """What can be checked."""
+
+    @property
+    def cost(self) -> Cost:
+        """The claim."""
+        ...
+
+    def law(self, data: Any, /) -> Mapping[Hashable, float]:
+        """Return the exact output law."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a check found."""
+
+    pairs: int
+    violations: int
+    worst: float
+    seconds: float
+    as_expected: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A named claim with the universe it is tried on."""
+
+    name: str
+    mechanism: str
+    expected: Literal["holds", "fails"]
+    subject: Subject
+    universe: Callable[[], Universe]
+
+    def run(self, progress: Progress | None = None) -> Report:
+        """Try every ordered pair of neighbours; count the pairs that break the claim."""
+        started = time.perf_counter()
+        universe = self.universe()
+        laws = Laws.of(self.subject, universe.inputs)
+        claim = {order: self.subject.cost.rdp(order) for order in ORDERS}
+        delta = self.subject.cost.delta
+        total, violations, worst = len(universe.pairs[0]), 0, 0.0
+        for first, second in _blocks(universe.pairs):
+            p, q = laws.compare(first, second)
+            verdict = judge(p, q, delta=delta, rdp=claim, epsilons=EPSILONS)
+            violations += verdict.violations
+            worst = max(worst, verdict.worst)
+            if progress:
+                progress(len(first), total)
+        return Report(
+            pairs=total,
+            violations=violations,
+            worst=worst,
+            seconds=time.perf_counter() - started,
+            as_expected=(violations > 0) == (self.expected == "fails"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Laws:
+    """All laws of a universe: each on its own support, and all of them on the union of supports."""
+
+    support: IntArray  # (inputs, widest support): outcome columns; the last column of `dense` pads
+    values: FloatArray  # the same shape
+    dense: FloatArray  # (inputs, outcomes + 1)
+
+    @classmethod
+    def of(cls, subject: Subject, inputs: tuple[Any, ...]) -> Laws:
+        """Lay out the laws; refuse any that does not sum to 1."""
+        laws = [subject.law(data) for data in inputs]
+        columns: dict[Hashable, int] = {}
+        for law in laws:
+            for outcome in law:
+                columns.setdefault(outcome, len(columns))
+        width = max(len(law) for law in laws)
+        support = np.full((len(laws), width), len(columns), dtype=np.int64)
+        values = np.zeros((len(laws), width))
+        dense = np.zeros((len(laws), len(columns) + 1))
+        for row, law in enumerate(laws):
+            index = [columns[outcome] for outcome in law]
+            support[row, : len(index)] = index
+            values[row, : len(index)] = list(law.values())
+        np.put_along_axis(dense, support, values, axis=1)
+        dense[:, -1] = 0.0
+        if np.abs(values.sum(axis=1) - 1).max() > _SUM_ERROR or values.min() < 0:
+            raise CutlineError("a law must be non-negative and sum to 1", "", "The mechanism's law() is wrong.")
+        return cls(support=support, values=values, dense=dense)
+
+    def compare(self, first: IntArray, second: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return P on its own support, and Q there, for pairs of inputs."""
+        return self.values[first], self.dense[second[:, None], self.support[first]]
+
+
+def _blocks(pairs: tuple[IntArray, IntArray]) -> Iterator[tuple[IntArray, IntArray]]:
+    for start in range(0, len(pairs[0]), _BLOCK):
+        yield pairs[0][start : start + _BLOCK], pairs[1][start : start + _BLOCK]
