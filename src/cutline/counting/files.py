@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import re
+import zlib
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from cutline.counting.engine import Engine, text_literal
 from cutline.counting.frames import frame_of
@@ -78,20 +81,14 @@ class _Reader:
     def _compression(self) -> str:
         return text_literal("gzip" if self.files.gzip else "none")
 
-    def _open(self, path: str) -> IO[str]:
-        opener = gzip.open if self.files.gzip else open
-        return opener(path, "rt", encoding="utf-8-sig", newline=None)
-
-    def _start(self, path: str, size: int) -> str:
-        """Read the first line of a text file."""
+    def _start(self, path: str) -> bytes:
+        """Read the first line of a text file, without looking at what follows it."""
         try:
-            with self._open(path) as file:
-                return file.readline(size)
-        except (OSError, EOFError, UnicodeError):
+            with (gzip.open if self.files.gzip else open)(path, "rb") as file:
+                return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
+        except (OSError, EOFError, zlib.error):
             pass
-        raise SourceError(
-            "the file must be readable text in UTF-8", repr(path), "Check its permissions and its encoding."
-        )
+        raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
 
 
 class Parquet(_Reader):
@@ -163,11 +160,11 @@ class Csv(_Reader):
 
     def _header(self, path: str) -> list[str]:
         try:
-            return next(csv.reader([self._start(path, _HEADER_LIMIT)], delimiter=self._delimiter), [])
-        except csv.Error:
+            return next(csv.reader([self._start(path).decode()], delimiter=self._delimiter), [])
+        except (csv.Error, UnicodeDecodeError):
             pass
         raise SourceError(
-            "the first line must be a header", repr(path), "Write the names of the columns in the first line."
+            "the first line must be a header in UTF-8", repr(path), "Save the file as UTF-8, column names first."
         )
 
 
@@ -209,7 +206,7 @@ class Json(_Reader):
         )
 
     def _is_array(self) -> bool:
-        arrays = {self._start(path, 2**10).lstrip().startswith("[") for path in self.files.paths}
+        arrays = {self._start(path).lstrip().startswith(b"[") for path in self.files.paths}
         if len(arrays) > 1:
             raise SourceError(
                 "all files of one log must be built alike", "arrays and lines of JSON", "Use a narrower pattern."
