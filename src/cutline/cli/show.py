@@ -67,7 +67,8 @@ def print_facts(console: Console, pairs: Mapping[str, str]) -> None:
     margin = max(map(len, pairs)) + 2
     for name, value in pairs.items():
         lines = textwrap.wrap(value, max(20, console.width - margin)) or [""]
-        console.print(Text(name.ljust(margin), style="dim") + Text(f"\n{' ' * margin}".join(lines)), soft_wrap=True)
+        folded = f"\n{' ' * margin}".join(lines)
+        console.print(Text.assemble((name.ljust(margin), "dim"), folded), soft_wrap=True)
 
 
 def print_titled(console: Console, title: str, table: Table) -> None:
