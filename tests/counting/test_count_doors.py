@@ -185,7 +185,19 @@ def test_types_that_cannot_name_anything_are_refused_with_or_without_rows(kind, 
         count(table, user="item", item="user")
 
 
+def test_dates_python_cannot_hold_are_missing():
+    for kind, values in (
+        (pa.date32(), [5, 2**31 - 1000, -(2**31) + 1000]),
+        (pa.timestamp("us"), [5, 2**62, 2**63 - 1]),
+    ):
+        table = pa.table({"user": [1, 2, 3], "item": pa.array(values, kind)})
+        assert list(counts(table).values()) == [1]
+
+
 def test_odd_frames_are_refused_by_type():
+    for column in (pa.array([np.float16(1)]), pa.array([None], pa.decimal256(50, 2))):
+        with pytest.raises(ColumnTypeError):
+            count(pa.table({"user": [1], "item": column}), user="user", item="item")
     with pytest.raises(ColumnTypeError):
         count(pd.DataFrame({"user": [1j], "item": [1]}), user="user", item="item")
     with pytest.raises(ColumnTypeError):

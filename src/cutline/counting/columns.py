@@ -14,7 +14,9 @@ _WHOLE = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
 _FLOAT = frozenset({"FLOAT", "DOUBLE"})
-_PLAIN = _WHOLE | {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
+_PLAIN = _WHOLE | {"VARCHAR", "BOOLEAN", "TIME", "UUID"}
+# Python knows the years 1 to 9999; a value outside would come out as text, or as another date.
+_DATED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
 # Named by their text: Python has no value, or no exact one, for them.
 _AS_TEXT = frozenset(
     {
@@ -55,7 +57,7 @@ def check_names(
 
 
 def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, str]:
-    r"""Return the SQL expression of a user or item column and its type, with NaN as missing.
+    r"""Return the SQL expression of a user or item column and its type, with NaN and dates beyond Python's as missing.
 
     Examples
     --------
@@ -66,6 +68,8 @@ def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, 
     """
     if declared in _PLAIN or declared.startswith("DECIMAL("):
         return column, declared
+    if declared in _DATED:
+        return f"CASE WHEN {column} >= DATE '0001-01-01' AND {column} < DATE '10000-01-01' THEN {column} END", declared
     if declared in _FLOAT:
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END", declared
     if declared in _AS_TEXT or (declared.startswith("ENUM(") and not declared.endswith("]")):

@@ -8,7 +8,10 @@ error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__c
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -99,29 +102,30 @@ class Engine:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement that returns nothing."""
-        quietly(lambda: self._connection.execute(sql, list(parameters)))
+        self._do(lambda: self._connection.execute(sql, list(parameters)))
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a query and return its rows."""
-        return quietly(lambda: self._connection.execute(sql, list(parameters)).fetchall())
+        return self._do(lambda: self._connection.execute(sql, list(parameters)).fetchall())
 
     def arrow(self, sql: str) -> Any:
         """Run a query and return a pyarrow table."""
-        return quietly(lambda: self._connection.sql(sql).to_arrow_table())
+        return self._do(lambda: self._connection.sql(sql).to_arrow_table())
 
     def accepts(self, sql: str) -> bool:
         """Say whether the engine can run a query that reads no log at all; for the caller's own text."""
-        import duckdb
-
         try:
-            self._connection.execute(sql).fetchall()
-        except duckdb.Error:
+            self.rows(sql)
+        except EngineError:
             return False
         return True
 
     def register(self, name: str, table: Any) -> None:
         """Show a pyarrow table to the engine under a name."""
         quietly(lambda: self._connection.register(name, table))
+
+    def _do(self, action: Callable[[], T]) -> T:
+        return quietly(lambda: _in_thread(action, self._connection.interrupt))
 
     def close(self) -> None:
         """Forget everything."""
@@ -132,6 +136,30 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _in_thread(action: Callable[[], T], interrupt: Callable[[], None]) -> T:
+    """Run an engine call beside this thread, which stays free for signals: inside a long task the engine sees none."""
+    outcome: Future[T] = Future()
+    try:
+        threading.Thread(target=lambda: _fulfil(outcome, action)).start()
+        wait([outcome])
+    except BaseException:  # what a signal's handler raised
+        outcome.cancel()  # if it has not begun
+        while not outcome.done():
+            with suppress(BaseException):  # a second signal changes nothing: the first is on its way up
+                interrupt()
+                wait([outcome], timeout=0.05)
+        raise
+    return outcome.result()
+
+
+def _fulfil(outcome: Future[T], action: Callable[[], T]) -> None:
+    if outcome.set_running_or_notify_cancel():
+        try:
+            outcome.set_result(action())
+        except BaseException as error:
+            outcome.set_exception(error)
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -147,8 +175,8 @@ def quietly(action: Callable[[], T]) -> T:
         refusal = _sentence({base.__name__ for base in type(error).__mro__})
     except (UnicodeError, ValueError):  # a cell or a path that is no text; pyarrow's errors are ValueErrors
         refusal = _sentence({"DataError"})
-    except RuntimeError as error:  # the client gives a signal's exception up for this one
-        refusal = KeyboardInterrupt() if "interrupted" in str(error).lower() else EngineError(_ANY[0], "", _ANY[1])
+    except RuntimeError:
+        refusal = EngineError(_ANY[0], "", _ANY[1])
     raise refusal
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutline.counting.engine import Engine
-from cutline.errors import ColumnTypeError
+from cutline.errors import ColumnTypeError, EngineError
 
 _KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
 
@@ -36,7 +36,10 @@ class Frame:
 
         names = self.columns(engine)
         arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
-        engine.register("frame", pa.table(arrays))
+        table = pa.table(arrays)
+        for column, name in zip(arrays, wanted, strict=True):
+            _check_known(engine, table.select([column]).slice(0, 0), name)
+        engine.register("frame", table)
         return "SELECT * FROM frame"
 
     def _column(self, name: str, position: int) -> Any:
@@ -50,9 +53,7 @@ class Frame:
         except Exception:  # pyarrow and polars quote values; nothing of them is passed on
             column = None
         if column is None:
-            raise ColumnTypeError(
-                "a column must have a type that Arrow knows", repr(name), "Turn the column into text first."
-            )
+            raise _unknown(name)
         return column
 
 
@@ -65,6 +66,23 @@ def frame_of(source: object) -> Frame | None:
     return None
 
 
+def _check_known(engine: Engine, empty: Any, name: str) -> None:
+    """Refuse a type that Arrow has and the engine has not; no row is looked at."""
+    try:
+        engine.register("shape", empty)
+        known = engine.accepts("SELECT * FROM shape")
+    except EngineError:
+        known = False
+    if not known:
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> ColumnTypeError:
+    return ColumnTypeError(
+        "a column must have a type that Arrow and the engine know", repr(name), "Turn the column into text first."
+    )
+
+
 def _pandas_column(series: Any) -> Any:
     import pyarrow as pa
 
@@ -74,7 +92,7 @@ def _pandas_column(series: Any) -> Any:
         categories = series.cat.categories
         names = _texts(categories.astype(object), categories.isna())
         return names.take(pa.array(codes, mask=codes < 0))
-    if dtype in ("ObjectDType", "NumpyEADtype") or series.dtype == object or dtype == "StringDtype":
+    if series.dtype == object or dtype == "StringDtype":
         return _texts(series.astype(object), series.isna().to_numpy())
     return pa.array(series, from_pandas=True)
 

@@ -85,5 +85,5 @@ def _remove(path: Path) -> None:
     try:
         shutil.rmtree(path, ignore_errors=True)
     except BaseException:  # a signal that lands here must not save the rows
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
         raise

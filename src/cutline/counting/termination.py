@@ -28,14 +28,13 @@ def clean_termination() -> Iterator[None]:
 
     def handler(_number: int, _frame: FrameType | None) -> None:
         nonlocal arrived
-        first, arrived = not arrived, True
-        if first:
-            raise _Terminated
+        arrived = True
+        raise _Terminated
 
     signal.signal(signal.SIGTERM, handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if arrived:  # also when the engine swallowed the exception
+        if arrived:  # also when something swallowed the exception
             signal.raise_signal(signal.SIGTERM)
