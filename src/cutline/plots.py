@@ -177,15 +177,13 @@ def _curves(release: Release) -> list[Curve]:
     kind = mechanism(release.mechanism["name"])
     shared: dict[str, Any] = {"adjacency": release.cost.adjacency}
     try:
-        # A description does not tell the two Gaussian thresholds apart; the cost does.
-        tries = (kind.calibrate(release.budget, **shared, **(public | extra)) for extra in ({}, {"test": "paper"}))
-        own = next((ready for ready in tries if ready.cost == release.cost), None)
-        if own is None:
+        own = kind.calibrate(release.budget, **shared, **public)
+        if own.cost != release.cost:  # built from parameters, not from the budget
             return []
         paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
         cut = public.get("target") or public.get("min_k") or 1
         drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
-        needed = {name: one_gap(ready.law, max_k=ready.max_k, k=cut) for name, ready in drawn.items()}
+        needed = {name: one_gap(ready.chance, max_k=ready.max_k, k=cut) for name, ready in drawn.items()}
         farthest = min(int(2.4 * max(needed.values())), 1 << 20)
         gaps = np.unique(
             np.append(np.linspace(0, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
@@ -194,14 +192,14 @@ def _curves(release: Release) -> list[Curve]:
             Curve(name=name, gaps=gaps, chances=np.array([_chance(ready, cut, g) for g in gaps]), needed=needed[name])
             for name, ready in drawn.items()
         ]
-    except (CutlineError, TypeError):  # a law too long to list, or a mechanism whose parameters are others
+    except (CutlineError, TypeError, AttributeError):  # a mechanism whose parameters are others
         return []
 
 
 def _chance(ready: Any, cut: int, gap: int) -> float:
     """Return the exact chance that exactly the items above a lone gap are released."""
     histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=ready.max_k)
-    return float(ready.law(histogram).get((cut, frozenset(range(cut) if gap else ())), 0.0))
+    return float(ready.chance(histogram, cut))
 
 
 def _draw_curves(axes: Any, curves: list[Curve]) -> None:

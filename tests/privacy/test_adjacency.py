@@ -1,6 +1,6 @@
 """The constants of both relations, against brute force."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ MOVES = {Adjacency.ADD_REMOVE: [(0, 1), (-1, 0)], Adjacency.REPLACE: [(-1, 0, 1)
 
 
 def gaps(counts):
-    ordered = sorted(counts, reverse=True) + [0]
-    return np.array([a - b for a, b in zip(ordered, ordered[1:], strict=False)])
+    ordered = [*sorted(counts, reverse=True), 0]
+    return np.array([a - b for a, b in pairwise(ordered)])
 
 
 def neighbours(counts, adjacency):

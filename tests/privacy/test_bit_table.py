@@ -1,5 +1,6 @@
 """Tables: proved, greedy, symmetric, and dear where they should be."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -30,7 +31,7 @@ def test_stability_table_keeps_every_inequality(order, rdp, delta):
     values = table.values
     assert values[0] == delta
     assert 1 - 1e-12 <= values[-1] <= ALMOST_ONE
-    for p, q in zip(values, values[1:], strict=False):
+    for p, q in itertools.pairwise(values):
         assert p < q
         assert all(d <= arb(rdp) for d in both_ways(p, q, order))
 
@@ -39,7 +40,7 @@ def test_stability_table_keeps_every_inequality(order, rdp, delta):
 @given(order=orders, rdp=costs, delta=deltas)
 def test_greedy_is_tight_no_value_can_be_raised(order, rdp, delta):
     values = BitTable.stability(order=order, rdp=rdp, delta=delta).values
-    for p, q in zip(values[:-2], values[1:-1], strict=False):
+    for p, q in itertools.pairwise(values):
         raised = min(q + 1e-6 * min(q - p, 1 - q), 1 - 2.0**-53)
         if 1 - q > 1e-9 and raised > q:
             assert any(d > arb(rdp) for d in both_ways(p, raised, order))
@@ -89,7 +90,7 @@ def test_approximate_table_follows_its_recursion_from_below():
     values = BitTable.approximate(epsilon=epsilon, delta=delta).values
     assert values[0] == delta
     assert values[-1] == 1.0
-    for p, q in zip(values, values[1:], strict=False):
+    for p, q in itertools.pairwise(values):
         best = min(math.exp(epsilon) * p + delta, 1 - math.exp(-epsilon) * (1 - p - delta), 1.0)
         assert best * (1 - 1e-14) <= q <= best * (1 + 1e-15)
     assert BitTable(values=values).rdp(2.0) == math.inf  # it reaches certainty: not a Rényi table

@@ -43,7 +43,7 @@ def test_another_adjacency_is_refused():
 
 
 def test_nothing_costs_nothing():
-    assert 0 * EM == Cost(adjacency=ADD)
+    assert Cost(adjacency=ADD) == 0 * EM
     assert (0 * EM).epsilon(1e-6) == 0.0
 
 

@@ -42,9 +42,7 @@ def exact_law(weights, row=0):
     """The law as balls, straight from the definition, with no shift of scores."""
     scores = weights.scores[row].tolist()
     counts = weights.multiplicities
-    members = (
-        [1] * len(scores) if counts is None else np.broadcast_to(counts, weights.scores.shape)[row].tolist()
-    )
+    members = [1] * len(scores) if counts is None else np.broadcast_to(counts, weights.scores.shape)[row].tolist()
     with ctx.workprec(3000):
         rate = fmpq(weights.rate.numerator, weights.rate.denominator)
         masses = [
@@ -204,9 +202,7 @@ def test_a_multiplicity_is_the_score_repeated(scores, rate, counts, seed):
     # Same words, same U, same cumulative law: the drawn member lies in the drawn group.
     rows = 50
     many = Weights(scores=np.tile(grouped.scores, (rows, 1)), rate=rate, multiplicities=np.array(counts))
-    members = categorical(
-        Weights(scores=np.tile(repeated.scores, (rows, 1)), rate=rate), rng=SeededSource(seed)
-    )
+    members = categorical(Weights(scores=np.tile(repeated.scores, (rows, 1)), rate=rate), rng=SeededSource(seed))
     groups = categorical(many, rng=SeededSource(seed))
     if len(scores) > 1 and repeated.scores.shape[1] > 1:
         assert np.searchsorted(ends, members, side="right").tolist() == groups.tolist()
@@ -220,9 +216,7 @@ def p_value(draws, law):
     return stats.chisquare(observed, law * len(draws)).pvalue
 
 
-@pytest.mark.parametrize(
-    "multiplicities", [None, np.array([1, 7, 3, 2, 50]), np.array([Fraction(1, 3), 2, 5, 1, 9])]
-)
+@pytest.mark.parametrize("multiplicities", [None, np.array([1, 7, 3, 2, 50]), np.array([Fraction(1, 3), 2, 5, 1, 9])])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_draws_follow_the_law_and_no_other(multiplicities, seed):
     scores, rows, rate = [12, 9, 7, 4, 0], 40_000, Fraction(1, 4)
@@ -299,9 +293,7 @@ def test_the_law_is_right_to_1e_12(law):
     assert_law_matches(weights, probabilities(weights))
 
 
-@pytest.mark.parametrize(
-    "rate", [Fraction(0), Fraction(1, 3), Fraction(0.1), Fraction(5), Fraction(1, 10**12)]
-)
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 3), Fraction(0.1), Fraction(5), Fraction(1, 10**12)])
 def test_the_law_is_right_for_large_scores_and_tiny_entries(rate):
     generator = np.random.default_rng(8)
     span = int(min(740 / rate, 10**14)) if rate else 10**6

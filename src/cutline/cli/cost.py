@@ -72,16 +72,10 @@ def cost(
 
 
 def gap_needed(ready: Any, *, max_k: int, cut: int = 1) -> int | None:
-    """Return the one-gap number, or None where no gap is enough or the exact law would be too long to list."""
-    from cutline.errors import LawTooLarge
+    """Return the one-gap number, or None where no gap is enough."""
     from cutline.mechanisms.one_gap import one_gap
 
-    if cut * max_k > 10**6:  # a law lists every set it can release
-        return None
-    try:
-        gap = one_gap(ready.law, max_k=max_k, k=cut)
-    except LawTooLarge:
-        return None
+    gap = one_gap(ready.chance, max_k=max_k, k=cut)
     return gap if gap <= 2**30 else None
 
 

@@ -23,8 +23,12 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 class GapTest(Protocol):
     """A coin whose bias grows with the gap, at most ``delta`` where the top set is unstable."""
 
-    name: ClassVar[str]
     certifies_choice: ClassVar[bool]  # whether the bias is a function of a 1-Lipschitz distance, as argmax needs
+
+    @property
+    def name(self) -> str:
+        """What `StableTopK.calibrate` calls it."""
+        ...
 
     @property
     def delta(self) -> float:
@@ -90,12 +94,14 @@ class GaussianTest:
         Standard deviation of the (virtual) noise.
     offset
         The threshold in standard deviations; an unstable set passes with probability ``Phi(-offset)``.
+    name
+        "gaussian", or "paper" for the paper's threshold.
     """
 
-    name: ClassVar[str] = "gaussian"
     certifies_choice: ClassVar[bool] = False
     sigma: float
     offset: float
+    name: str = "gaussian"
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
@@ -119,7 +125,7 @@ class GaussianTest:
     @classmethod
     def paper(cls, *, sigma: float, delta: float) -> Self:
         """Take the paper's threshold ``sqrt(2 ln(1/delta))``; its true delta is smaller."""
-        return cls(sigma=sigma, offset=paper_offset(delta))
+        return cls(sigma=sigma, offset=paper_offset(delta), name="paper")
 
     def cost(self, adjacency: Adjacency) -> Cost:
         bit = GaussianBit(sigma=self.sigma, offset=self.offset, reach=adjacency.gap_change)

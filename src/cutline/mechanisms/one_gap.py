@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutline.histogram import OpenHistogram
-from cutline.release import Law
 
 _FARTHEST = 1 << 30
 
@@ -27,25 +26,25 @@ def smallest(holds: Callable[[int], bool]) -> int:
     return high
 
 
-def one_gap(law_of: Callable[[OpenHistogram], Law], *, max_k: int, k: int | None = None, success: float = 0.9) -> int:
+def one_gap(
+    chance: Callable[[OpenHistogram, int], float], *, max_k: int, k: int | None = None, success: float = 0.9
+) -> int:
     r"""Return the one-gap number of a mechanism, computed from its exact law.
 
     Parameters
     ----------
-    law_of
-        The mechanism's ``law``.
+    chance
+        The probability that a mechanism releases exactly the top k, like `StableTopK.chance`.
     max_k
         How many counts the mechanism looks at.
     k
-        Where the one gap is; the middle by default. The law does not depend on it without a preference.
+        Where the one gap is; the middle by default. Without a preference it does not matter where.
     success
         Required probability of releasing exactly the right set.
     """
     cut = k or (max_k + 1) // 2
-    right = (cut, frozenset(range(cut)))
 
     def holds(gap: int) -> bool:
-        histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k)
-        return law_of(histogram).get(right, 0.0) >= success
+        return chance(OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k), cut) >= success
 
     return smallest(holds)

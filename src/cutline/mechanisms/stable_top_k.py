@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, IntArray
-from cutline.mechanisms.choosers import Chooser
+from cutline.mechanisms.choosers import Chooser, FloatArray
 from cutline.mechanisms.gap_tests import GapTest
 from cutline.mechanisms.preference import Preference
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -23,6 +23,7 @@ from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
 
 _LARGEST_LAW = 10**5
+_LARGEST_LISTING = 2 * 10**7  # items in all sets of a law together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,17 +168,13 @@ class StableTopK:
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
         choices = self.preference.choices
-        if 2 * len(choices) > _LARGEST_LAW:
+        if 2 * len(choices) > _LARGEST_LAW or len(choices) * min(self.max_k, len(histogram.items)) > _LARGEST_LISTING:
             raise LawTooLarge(
                 f"a law is listed up to {_LARGEST_LAW} outcomes",
                 f"max_k={self.max_k}",
                 "Lower max_k, or sample.",
             )
-        gaps = histogram.gaps(self.max_k)[None, :]
-        scores = self.preference.scores(gaps)
-        chance = self.chooser.law(scores, self.adjacency)[0]
-        slack = self.chooser.slack(scores, self.adjacency)
-        yes, no = self.test.chances(gaps[0, choices - 1], np.broadcast_to(slack, choices.shape), self.adjacency)
+        chance, yes, no = self._chances(histogram)
         law: dict[Hashable, float] = {}
         for i, k in enumerate(choices.tolist()):
             if chance[i] > 0:
@@ -185,6 +182,20 @@ class StableTopK:
                 withheld = (k if self.chooser.shows_k else 0, None)
                 law[withheld] = law.get(withheld, 0.0) + float(chance[i] * no[i])
         return law
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out; one entry of the law, without listing it."""
+        at = k - self.preference.min_k
+        chance, yes, _ = self._chances(histogram)
+        return float(chance[at] * yes[at])
+
+    def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the chance of each choice, and of passing and not passing the test there."""
+        gaps = histogram.gaps(self.max_k)[None, :]
+        scores = self.preference.scores(gaps)
+        window = gaps[0, self.preference.choices - 1]
+        slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
+        return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""

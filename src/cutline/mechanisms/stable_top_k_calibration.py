@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
+
+import numpy as np
 
 from cutline.errors import BudgetError, ParameterError
 from cutline.mechanisms.choosers import Chooser, GapArgmax, GapExponential
@@ -22,7 +24,10 @@ from cutline.privacy.rounding import fraction_down
 
 _SUCCESS = 0.9
 _INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
-_FAILURE = 1e6
+_FAILURE = 1e15
+_HIGH_ENOUGH = 0.01  # a table is followed until its chance of "no" is below this
+_LONG_TABLE = 1500
+_CURVE_POINTS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +105,7 @@ class _Study:
 
         def objective(point: Sequence[float]) -> float:
             split = proposal(point)
-            # Past (order * rdp) of about 600 the table is pure DP in all but name, and its floats overflow.
-            if split is None or split.rdp * split.order > 600 or split.delta <= 0:
-                return _FAILURE
-            return self.gap_needed(split)
+            return _FAILURE if split is None or split.delta <= 0 else self.gap_needed(split)
 
         typical = math.log(2 * math.log(1 / budget.delta) / budget.epsilon + 1)
         best = None
@@ -171,7 +173,7 @@ class _Study:
             return bit.rdp(split.order) <= rdp
 
         inverse = largest(fits, low=0.25 / guess, high=4 / guess, relative=1e-9)
-        return GaussianTest(sigma=1 / inverse, offset=offset)
+        return GaussianTest(sigma=1 / inverse, offset=offset, name=self.test)
 
     def _offset(self, delta: float) -> float:
         return exact_offset(delta) if self.test == "gaussian" else paper_offset(delta)
@@ -188,7 +190,7 @@ class _Study:
         low = high = 1.0
         while success(high) < _SUCCESS:
             high *= 2
-            if high > 1e9:
+            if high > 1e12:
                 return _FAILURE
         while high - low > 1e-4 * high:
             middle = (low + high) / 2
@@ -212,11 +214,10 @@ class _Study:
             offset = self._offset(split.delta)
             sigma = _sigma(split.order, rdp, offset, self.adjacency)
             return lambda gap: float(ndtr((gap - change) / sigma - offset))
-        table = list(biases(split.delta, order=split.order, rdp=rdp, stop=0.01))
-        logits = [math.log(p / (1 - p)) for p in table if p < 1]
+        steps, logits = _table_profile(split.order, rdp, split.delta)
         # An argmax choice must also win over the runner-up, whose gap is 0: the margin is the gap itself.
         change = change if self.draws or self.choices == 1 else self.adjacency.gap_range
-        return lambda gap: _logistic(_interpolate(logits, (gap - change) / change))
+        return lambda gap: _logistic(float(np.interp((gap - change) / change, steps, logits)))
 
 
 def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> float:
@@ -235,12 +236,23 @@ def _logistic(t: float) -> float:
     return 1 / (1 + math.exp(-t)) if t > -700 else 0.0
 
 
-def _interpolate(values: Sequence[float], at: float) -> float:
-    """Interpolate linearly in a table indexed from 0; the ends hold outside."""
-    if at <= 0:
-        return values[0]
-    if at >= len(values) - 1:
-        return values[-1]
-    index = int(at)
-    (low, high) = next(pairwise(values[index : index + 2]))
-    return low + (at - index) * (high - low)
+def _table_profile(order: float, rdp: float, delta: float) -> tuple[list[float], list[float]]:
+    """Return distances and the log-odds of passing there: the table itself, or its curve where it is very long."""
+    start = [_logit(p) for p in islice(biases(delta, order=order, rdp=rdp, stop=_HIGH_ENOUGH), _LONG_TABLE)]
+    if start[-1] >= _logit(1 - _HIGH_ENOUGH):
+        return [float(n) for n in range(len(start))], start
+    # Steps vary slowly along a long table: integrate (steps per unit of log-odds) over the log-odds.
+    width = (_logit(1 - _HIGH_ENOUGH) - start[0]) / _CURVE_POINTS
+    logits = [start[0] + i * width for i in range(_CURVE_POINTS + 1)]
+    pace = []
+    for t in logits:
+        first, second = islice(biases(_logistic(t), order=order, rdp=rdp, stop=0.0), 2)
+        pace.append(width / (_logit(second) - _logit(first)))
+    steps = [0.0]
+    for slow, fast in pairwise(pace):
+        steps.append(steps[-1] + (slow + fast) / 2)
+    return steps, logits
+
+
+def _logit(p: float) -> float:
+    return math.log(p / max(1 - p, 2.0**-53))

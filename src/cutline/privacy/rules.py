@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_GRID = [math.log(1e-2) + i * math.log(1e7) / 120 for i in range(121)]  # ln(order - 1), orders from 1.01 to 100001
+_GRID = [math.log(1e-2) + i * math.log(10) / 6 for i in range(61)]  # ln(order - 1), orders from 1.01 to 1e8
 _ROUNDS = 60  # a table's valley has a kink at the order it was built for: go down to the last bits
 
 

@@ -1,0 +1,123 @@
+"""What every registered mechanism must keep, so that a newcomer cannot skip it."""
+
+import dataclasses
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from cutline.errors import ParameterError
+from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms import MECHANISMS
+from cutline.privacy import Adjacency, Budget, Cost
+from cutline.sampling import SeededSource
+
+MAX_K = 6
+BUDGET = Budget(epsilon=2.0, delta=1e-3)
+COUNTS = {"a": 25, "b": 24, "c": 22, "d": 9, "e": 8, "f": 8, "g": 1}
+HISTOGRAMS = {
+    "open": OpenHistogram.from_counts(COUNTS, max_k=MAX_K),
+    "closed": ClosedHistogram.from_counts(COUNTS),
+}
+CASES = [(name, adjacency) for name in MECHANISMS for adjacency in Adjacency]
+
+
+def build(name, adjacency, budget=BUDGET, **public):
+    return MECHANISMS[name].calibrate(budget, adjacency=adjacency, max_k=MAX_K, **public)
+
+
+@pytest.mark.parametrize(("name", "adjacency"), CASES)
+class TestEveryMechanism:
+    def test_is_frozen_public_data(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        assert dataclasses.is_dataclass(mechanism)
+        assert mechanism.name == name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            mechanism.adjacency = Adjacency.ADD_REMOVE
+
+    def test_cost_is_known_before_data_and_within_the_budget(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        assert mechanism.cost.adjacency is adjacency
+        assert BUDGET.fits(mechanism.cost)
+        assert mechanism.cost.epsilon(BUDGET.delta) <= BUDGET.epsilon
+
+    def test_calibration_leaves_next_to_nothing(self, name, adjacency):
+        assert build(name, adjacency).cost.epsilon(BUDGET.delta) >= BUDGET.epsilon * (1 - 1e-6)
+
+    def test_many_releases_cost_no_more_than_the_budget(self, name, adjacency):
+        budget = Budget(epsilon=2.0, delta=1e-3, releases=50)
+        mechanism = build(name, adjacency, budget)
+        assert (50 * mechanism.cost).epsilon(1e-3) <= 2.0
+        assert (51 * mechanism.cost).epsilon(1e-3) > 2.0
+
+    def test_more_budget_never_needs_more_noise(self, name, adjacency):
+        costs = [build(name, adjacency, Budget(epsilon=e, delta=1e-3)).cost.epsilon(1e-3) for e in (0.5, 1.0, 2.0)]
+        assert costs == sorted(costs)
+
+    def test_law_sums_to_one(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        for domain in mechanism.domains:
+            law = mechanism.law(HISTOGRAMS[domain])
+            assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
+            assert min(law.values()) >= 0
+
+    def test_release_matches_law(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        rng = SeededSource(7)
+        for domain in mechanism.domains:
+            law = mechanism.law(HISTOGRAMS[domain])
+            seen = [mechanism.release(HISTOGRAMS[domain], rng=rng) for _ in range(2000)]
+            assert all(release.outcome in law for release in seen)
+            counts = {o: sum(r.outcome == o for r in seen) for o in law}
+            assert fits_law(counts, law, runs=2000)
+
+    def test_release_is_public_plain_and_priced_by_its_outcome(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        costs: dict = {}
+        for seed in range(30):
+            for domain in mechanism.domains:
+                release = mechanism.release(HISTOGRAMS[domain], rng=SeededSource(seed))
+                assert release.seeded
+                assert "simulation" in release.guarantee
+                assert costs.setdefault(release.outcome, release.cost) == release.cost
+                assert Cost.from_dict(release.cost.to_dict()) == release.cost
+                assert json.loads(json.dumps(release.mechanism))["name"] == name
+                assert pickle.loads(pickle.dumps(release)) == release
+                assert isinstance(release.items, tuple) or not mechanism.ordered or release.items is None
+
+    def test_system_randomness_is_the_default(self, name, adjacency):
+        mechanism = build(name, adjacency)
+        release = mechanism.release(HISTOGRAMS[mechanism.domains[0]])
+        assert not release.seeded
+        assert "simulation" not in release.guarantee
+        assert adjacency.protects in release.guarantee
+
+    def test_a_filter_fixes_order_and_limits(self, name, adjacency):
+        limits = BUDGET.filter(order=6.0, delta_share=0.3)
+        mechanism = build(name, adjacency, filter=limits)
+        assert limits.admits(0.0, 0.0, mechanism.cost)
+        assert mechanism.cost.rdp(6.0) >= limits.rdp * (1 - 1e-6)
+
+    def test_nonsense_is_refused(self, name, adjacency):
+        for max_k in (0, -3, 2.5, True, None):
+            with pytest.raises((ParameterError, TypeError)):
+                MECHANISMS[name].calibrate(BUDGET, adjacency=adjacency, max_k=max_k)
+        with pytest.raises(ValueError, match="nearby"):
+            MECHANISMS[name].calibrate(BUDGET, adjacency="nearby", max_k=3)
+
+
+def fits_law(counts, law, *, runs):
+    """Chi-square test of counts against a law, rare outcomes pooled."""
+    expected = np.array([law[o] * runs for o in counts])
+    observed = np.array([counts[o] for o in counts], dtype=float)
+    common = expected >= 5
+    e = np.append(expected[common], max(expected[~common].sum(), 1e-12))
+    o = np.append(observed[common], observed[~common].sum())
+    if e[-1] < 1:
+        e[-2] += e[-1]
+        o[-2] += o[-1]
+        e, o = e[:-1], o[:-1]
+    return len(e) < 2 or chisquare(o, e * o.sum() / e.sum()).pvalue > 1e-4

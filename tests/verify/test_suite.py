@@ -1,0 +1,102 @@
+"""The exhaustive checks of StableTopK, and proof that the checker can fail."""
+
+import math
+
+import numpy as np
+import pytest
+from flint import arb
+from scipy.optimize import minimize
+
+from cutline.errors import ParameterError
+from cutline.privacy import Adjacency
+from cutline.verify import checks
+from cutline.verify.claim import closest, converted, judge
+from cutline.verify.universe import all_counts, neighbours
+
+ALL = checks()
+
+
+@pytest.mark.parametrize("check", ALL, ids=lambda c: c.name)
+def test_exhaustive(check):
+    report = check.run()
+    assert report.pairs > 0
+    assert report.as_expected, f"{check.name}: {report.violations} violations in {report.pairs} pairs"
+    assert (report.violations == 0) == (check.expected == "holds")
+
+
+def test_every_control_named_in_the_spec_is_there():
+    names = " | ".join(check.name for check in ALL if check.expected == "fails")
+    for words in ("scale 1/eps", "q > 0", "under replace", "seen items", "rounded to 1"):
+        assert words in names
+
+
+def test_sizes_are_those_of_the_spec():
+    counts = all_counts(4, 6)
+    assert len(counts) == 7**4
+    assert len(neighbours(counts, 6, Adjacency.ADD_REMOVE)[0]) == 2 * (13**4 - 7**4)
+    assert len(neighbours(counts, 6, Adjacency.REPLACE)[0]) == 19**4 - 7**4
+    assert sum(check.universe().pairs[0].size for check in ALL[:1]) == 2 * (13**4 - 7**4)
+
+
+def test_neighbours_are_exactly_the_relation():
+    counts = all_counts(2, 3)
+    for adjacency in Adjacency:
+        found = set(zip(*(a.tolist() for a in neighbours(counts, 3, adjacency)), strict=True))
+        for i, a in enumerate(counts):
+            for j, b in enumerate(counts):
+                step = b - a
+                one_way = (step >= 0).all() or (step <= 0).all()
+                near = np.abs(step).max() == 1 and (adjacency is Adjacency.REPLACE or one_way)
+                assert ((i, j) in found) == near
+
+
+def test_unknown_mechanisms_are_refused():
+    with pytest.raises(ParameterError):
+        checks(["nonsense"])
+
+
+def test_closest_pair_is_optimal_against_a_numerical_optimiser():
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+        delta, order = float(rng.uniform(0.02, 0.3)), float(rng.uniform(1.3, 6.0))
+        high_p, high_q = p / (1 - delta), q / (1 - delta)
+        ratios, kept, _ = closest(high_p[None], high_q[None])
+        ours = math.log(max(1.0, float((kept * ratios ** (order - 1)).sum()))) / (order - 1)
+
+        def divergence(z, order=order):
+            a, b = z[:4], z[4:]
+            return math.log(max(1e-300, float(np.sum(a**order * np.maximum(b, 1e-12) ** (1 - order))))) / (order - 1)
+
+        found = minimize(
+            divergence,
+            np.concatenate([p, q]),
+            bounds=[(1e-9, u) for u in [*high_p, *high_q]],
+            constraints=[
+                {"type": "eq", "fun": lambda z: z[:4].sum() - 1},
+                {"type": "eq", "fun": lambda z: z[4:].sum() - 1},
+            ],
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        assert ours == pytest.approx(found.fun, abs=2e-5)
+
+
+def test_a_claim_a_hair_too_small_is_caught():
+    p, q = np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]])
+    exact = float((arb(0.6) ** 2 / arb(0.5) + arb(0.4) ** 2 / arb(0.5)).log())
+    none = np.array([])
+    assert judge(p, q, delta=0.0, rdp={2.0: exact}, epsilons=none).violations == 0
+    assert judge(p, q, delta=0.0, rdp={2.0: exact * (1 - 1e-6)}, epsilons=none).violations == 1
+
+
+def test_one_sided_mass_needs_delta():
+    p, q = np.array([[0.95, 0.05]]), np.array([[1.0, 0.0]])
+    none = np.array([])
+    assert judge(p, q, delta=0.05, rdp={2.0: 0.0}, epsilons=none).violations == 0
+    assert judge(p, q, delta=0.049, rdp={2.0: 5.0}, epsilons=none).violations == 1
+
+
+def test_hockey_stick_alone_can_fail_a_claim():
+    p, q = np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]])
+    assert judge(p, q, delta=0.0, rdp={64.0: 0.5}, epsilons=np.array([0.5])).violations == 1
+    assert converted(0.5, {64.0: 0.5}) < 0.1
