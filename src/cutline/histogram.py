@@ -163,11 +163,7 @@ class _Indices(Sequence[Item]):
         return len(self._order)
 
     def __getitem__(self, index: Any) -> Any:
-        return (
-            self._order[index].tolist()
-            if not isinstance(index, slice)
-            else tuple(self._order[index].tolist())
-        )
+        return self._order[index].tolist() if not isinstance(index, slice) else tuple(self._order[index].tolist())
 
 
 def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:

@@ -135,9 +135,7 @@ def _check_range(values: FloatArray, *, slack: float) -> None:
         # Written so that NaN, which minimum and maximum pass on, fails.
         within = values.size == 0 or (values.min() >= -slack and values.max() <= 1 + slack)
     if not within:
-        raise ParameterError(
-            "probabilities must be within [0, 1]", "", "NaN is refused too; check how they were made."
-        )
+        raise ParameterError("probabilities must be within [0, 1]", "", "NaN is refused too; check how they were made.")
 
 
 def _settle(probability: float, word: int, source: Source) -> bool:

@@ -71,9 +71,7 @@ def invert(boundaries: FloatArray, enclose: Enclose, *, source: Source) -> IntAr
     if inner == 0 or rows == 0:
         return np.zeros(rows, dtype=np.int64)
     if np.isnan(boundaries).any():
-        raise ParameterError(
-            "boundaries of a law must be numbers", "NaN", "Check the weights or probabilities."
-        )
+        raise ParameterError("boundaries of a law must be numbers", "NaN", "Check the weights or probabilities.")
     words = source.words(rows)
     band = _band(inner + 1)
     low = words * 2.0**-WORD_BITS

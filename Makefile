@@ -1,0 +1,39 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint verify bench clean
+
+demo: $(VENV)/core.done  ## run the main job on generated check-ins
+	$(BIN)/cutline demo
+
+test: $(VENV)/dev.done  ## run every test and every doctest
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/dev.done  ## what CI checks before the tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
+	$(BIN)/cutline verify
+
+bench: $(VENV)/dev.done  ## measure; ratios within one run
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/count_duckdb.py
+
+$(VENV)/core.done: requirements/core.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -r requirements/core.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/dev.done: $(VENV)/core.done requirements/dev.lock
+	$(PIP) -r requirements/dev.lock
+	touch $@
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
