@@ -1,6 +1,6 @@
-"""Time ``cutline.count`` against the bare DuckDB query for the same counts.
+"""Time ``cutline.count`` and ``cutline.top`` against the bare DuckDB query for the same counts.
 
-Writes a Zipf log to a temporary parquet file, runs both interleaved in one warm process, and compares medians.
+Writes a Zipf log to a temporary parquet file, runs them interleaved in one warm process, and compares medians.
 
     python benchmarks/count_duckdb.py
     python benchmarks/count_duckdb.py --rows 1000000 --items text --json
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from cutline.counting import count
+from cutline.api import count, top
 
 USERS, ITEMS = 1_000_000, 100_000
 
@@ -75,6 +75,7 @@ def main() -> None:
             {
                 "bare DuckDB": lambda: connection.execute(query).fetchall(),
                 "cutline.count": lambda: count(path, user="user", item="item", max_k=options.max_k),
+                "cutline.top": lambda: top(path, user="user", item="item", max_k=options.max_k),
             },
             repeats=options.repeats,
         )

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice, pairwise
 
 import numpy as np
@@ -40,6 +41,7 @@ class _Split:
     share: float
 
 
+@lru_cache(maxsize=256)
 def calibrated_parts(
     budget: Budget,
     limits: Filter | None,
@@ -49,7 +51,7 @@ def calibrated_parts(
     choose: str,
     test: str,
 ) -> tuple[Chooser, GapTest]:
-    """Return the chooser and the test that spend the budget best."""
+    """Return the chooser and the test that spend the budget best; a function of public numbers, so remembered."""
     if choose not in ("em", "argmax") or test not in ("table", "gaussian", "paper"):
         raise ParameterError(
             "choose must be em or argmax, and test table, gaussian or paper",
