@@ -9,7 +9,9 @@ from cutline.privacy.bounded_range import BoundedRange
 from cutline.privacy.budget import Budget, Filter
 from cutline.privacy.cost import Cost, Use
 from cutline.privacy.curves import Curve
+from cutline.privacy.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
 from cutline.privacy.gaussian_bit import GaussianBit
+from cutline.privacy.limited_domain import LimitedDomainDraws
 from cutline.privacy.pure import Pure
 from cutline.privacy.search import largest
 
@@ -21,8 +23,12 @@ __all__ = [
     "Cost",
     "Curve",
     "Filter",
+    "Gaussian",
     "GaussianBit",
+    "LimitedDomainDraws",
+    "NoisyMaxGaussian",
     "Pure",
+    "ZCDP",
     "Use",
     "largest",
 ]

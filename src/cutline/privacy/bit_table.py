@@ -20,7 +20,7 @@ from flint import arb, ctx
 
 from cutline.errors import ParameterError
 from cutline.privacy.curves import check_order, check_positive, register
-from cutline.privacy.divergence import coin_divergence, coin_divergence_ball
+from cutline.privacy.divergence import coin_divergence, coin_divergence_ball, coin_profile
 from cutline.privacy.greedy import fall_from_above, rise_from_below
 from cutline.privacy.rounding import ball_down
 
@@ -128,6 +128,10 @@ class BitTable:
         """Return the exact maximum over n and both directions at this order, rounded up."""
         check_order(order)
         return _dearest(self.values, order)
+
+    def profile(self, epsilons: FloatArray) -> FloatArray:
+        """Return the upper envelope of the profiles of all neighbouring coins, both ways."""
+        return coin_profile(*_pairs(self.values), epsilons)
 
     def __repr__(self) -> str:
         return f"BitTable({len(self.values)} values from n = {self.start})"

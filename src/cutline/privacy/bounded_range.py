@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
 from flint import arb
 
 from cutline.privacy.curves import check_order, check_positive, register
-from cutline.privacy.rounding import ball_up, enclose
+from cutline.privacy.rounding import ball_up, enclose, fraction_up
 from cutline.privacy.search import largest
 
 
@@ -57,6 +60,19 @@ class BoundedRange:
                 lambda e: _exact(e, order) <= rdp, low=safe, high=max(most, safe) * (1 + 1e-9), relative=1e-12
             )
         )
+
+    @property
+    def rho(self) -> float:
+        """``eps^2 / 8`` [CR21, Lemma 17]."""
+        return fraction_up(Fraction(self.epsilon) ** 2 / 8)
+
+    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        r"""Return ``(1 - e^{(x-eps)/2})^2 / (1 - e^{-eps})`` inside [-eps, eps] [DDR20, Lemma 3.4 solved exactly]."""
+        x = np.asarray(epsilons, dtype=np.float64)
+        inside = np.expm1((np.clip(x, -self.epsilon, self.epsilon) - self.epsilon) / 2) ** 2 / -math.expm1(
+            -self.epsilon
+        )
+        return np.where(x > self.epsilon, 0.0, np.where(x < -self.epsilon, -np.expm1(np.minimum(x, 0.0)), inside))
 
     def rdp(self, order: float) -> float:
         """Return the exact curve, rounded up."""

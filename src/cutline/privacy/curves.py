@@ -1,6 +1,7 @@
 r"""What one use of a mechanism costs at every Rényi order: the protocol, and the register of kinds.
 
-A curve is inert public data. It is serialised as its fields plus its ``kind`` and read back equal; a cost is a bag of
+A curve is inert public data. What else is known about it (zCDP, Gaussian DP, its privacy profile) it says by having the
+attribute of `Concentrated`, `Normal` or `Profiled`; rules ask for no more than that. It is serialised as its fields plus its ``kind`` and read back equal; a cost is a bag of
 curves (`cutline.privacy.cost`), and rules turn costs into epsilons (`cutline.privacy.rules`).
 """
 
@@ -9,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from cutline.errors import ParameterError
 
@@ -21,6 +25,35 @@ class Curve(Protocol):
 
     def rdp(self, order: float) -> float:
         """Return the Rényi divergence bound at ``order`` > 1, rounded up; ``math.inf`` as order asks for pure DP."""
+        ...
+
+
+@runtime_checkable
+class Concentrated(Protocol):
+    """A curve that is also rho-zCDP: ``rdp(order) <= rho * order`` for every order."""
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter, rounded up."""
+        ...
+
+
+@runtime_checkable
+class Normal(Protocol):
+    """A curve that is exactly mu-Gaussian DP."""
+
+    @property
+    def mu(self) -> float:
+        """The separation of the two unit normal laws, rounded up."""
+        ...
+
+
+@runtime_checkable
+class Profiled(Protocol):
+    """A curve whose privacy profile is known, so that privacy-loss distributions can compose it."""
+
+    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return, for each (possibly negative) epsilon, the largest hockey-stick divergence between neighbours."""
         ...
 
 

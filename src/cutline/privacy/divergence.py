@@ -17,6 +17,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 # Allowance for one elementary float operation: numpy's log1p and expm1 are good to a few units of 2^-53.
 _SLACK = 2.0**-50
+_PROFILE_BLOCK = 256
 _LARGE = 300.0  # above this exponent the sum is handled in logarithms
 
 
@@ -72,3 +73,15 @@ def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -
         a, x, y = arb(order), arb(p), arb(q)
         up, down = (x / y).log(), ((1 - x) / (1 - y)).log()
         return ((x * ((a - 1) * up).exp()) + ((1 - x) * ((a - 1) * down).exp())).log() / (a - 1)
+
+
+def coin_profile(p: FloatArray, q: FloatArray, epsilons: FloatArray) -> FloatArray:
+    """Return, for each epsilon, the largest hockey-stick divergence over pairs of coins, both ways."""
+    scale = np.exp(np.asarray(epsilons, dtype=np.float64))
+    best = np.maximum(1 - scale, 0.0)
+    for i in range(0, len(p), _PROFILE_BLOCK):
+        low, high = p[i : i + _PROFILE_BLOCK, None], q[i : i + _PROFILE_BLOCK, None]
+        for a, b in ((low, high), (high, low)):
+            stick = np.maximum(a - scale * b, 0.0) + np.maximum((1 - a) - scale * (1 - b), 0.0)
+            best = np.maximum(best, stick.max(axis=0))
+    return best

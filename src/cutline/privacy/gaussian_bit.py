@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
@@ -16,6 +17,8 @@ import numpy.typing as npt
 
 from cutline.errors import ParameterError
 from cutline.privacy.curves import check_order, check_positive, register
+from cutline.privacy.divergence import coin_profile
+from cutline.privacy.rounding import fraction_up
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -57,6 +60,22 @@ class GaussianBit:
             raise ParameterError(
                 "offset must be finite and reach 1 or 2", f"offset={self.offset}, reach={self.reach}", ""
             )
+
+    @property
+    def rho(self) -> float:
+        """``reach^2 / (2 sigma^2)``: no more than releasing the noisy distance itself."""
+        return fraction_up(Fraction(self.reach) ** 2 / (2 * Fraction(self.sigma) ** 2))
+
+    def profile(self, epsilons: FloatArray) -> FloatArray:
+        """Return the upper envelope over all integers; beyond 38 standard deviations a coin is certain in floats."""
+        from scipy.special import ndtr
+
+        steps = np.arange(0, math.ceil((38.0 + self.offset) * self.sigma) + 1)
+        yes = ndtr(steps / self.sigma - self.offset)
+        best = np.maximum(-np.expm1(np.asarray(epsilons, dtype=np.float64)), 0.0)
+        for apart in range(1, self.reach + 1):
+            best = np.maximum(best, coin_profile(yes[:-apart], yes[apart:], epsilons))
+        return best
 
     def rdp(self, order: float) -> float:
         """Return the exact maximum at this order, rounded up."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 from flint import arb
 
 from cutline.privacy.curves import check_order, check_positive, register
-from cutline.privacy.rounding import ball_up, enclose
+from cutline.privacy.rounding import ball_up, enclose, fraction_up
 
 
 @register
@@ -32,6 +35,20 @@ class Pure:
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
+
+    @property
+    def rho(self) -> float:
+        """``eps^2 / 2`` [BS16, Proposition 4]."""
+        return fraction_up(Fraction(self.epsilon) ** 2 / 2)
+
+    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the profile of randomised response."""
+        x = np.asarray(epsilons, dtype=np.float64)
+        yes = 1 / (1 + math.exp(-self.epsilon))
+        scale = np.exp(np.minimum(x, self.epsilon))
+        return np.where(
+            x >= self.epsilon, 0.0, np.maximum(yes - scale * (1 - yes), 0.0) + np.maximum(1 - yes - scale * yes, 0.0)
+        )
 
     def rdp(self, order: float) -> float:
         """Return the exact curve of randomised response, rounded up."""
