@@ -55,7 +55,6 @@ def test_an_array_counts_its_indices():
         {"secret": "77"},
         {"secret": None},
         {"secret": 2**50},
-        {"secret": 77, 5: 77},
         np.array([1.5, 77.0]),
         np.array([-77, 2]),
         np.array([[1, 77]]),
@@ -68,6 +67,12 @@ def test_bad_counts_are_refused_without_quoting_them(build, counts):
         build(counts)
     assert "77" not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_items_of_several_types_are_ranked_by_type_then_value():
+    """One user's odd item is no reason to refuse everybody's."""
+    odd = {"b": 5, 1: 5, "a": 5, 2.5: 5, (1, 2): 5, frozenset({3}): 5}
+    assert OpenHistogram.from_counts(odd, max_k=9).top(9) == (2.5, frozenset({3}), 1, "a", "b", (1, 2))
 
 
 @pytest.mark.parametrize("max_k", [0, -1, 2.0, True, "3", None])

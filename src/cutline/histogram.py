@@ -9,6 +9,10 @@ Both refuse to be pickled or compared, and their ``repr`` shows public shape onl
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import math
+import uuid
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, SupportsIndex, TypeAlias
@@ -20,6 +24,8 @@ from cutline.errors import CountsError, ParameterError
 
 Item: TypeAlias = Hashable
 IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_ORDERED = (str, int, float, bool, bytes, datetime.date, datetime.time, decimal.Decimal, uuid.UUID)
 
 
 class _Private:
@@ -189,16 +195,20 @@ def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequenc
     return range(len(array)), array.astype(np.int64)
 
 
+def item_key(item: Item) -> tuple[str, Any]:
+    """Return the item's own place in an order that depends on nothing but the item: its type, then its value."""
+    kind = type(item)
+    if isinstance(item, float) and math.isnan(item):
+        return kind.__name__, -math.inf
+    if isinstance(item, datetime.datetime):
+        return kind.__name__, item.isoformat()
+    return kind.__name__, item if kind in _ORDERED else repr(item)
+
+
 def _rank(items: Sequence[Item], values: IntArray) -> npt.NDArray[np.intp]:
     """Order by count descending, then by the item's own order."""
     if isinstance(items, range):
         return np.argsort(-values, kind="stable")
-    try:
-        by_item = np.array(sorted(range(len(items)), key=lambda i: items[i]), dtype=np.intp)  # type: ignore[arg-type, return-value]
-    except TypeError:
-        raise CountsError(
-            "items must have an order among themselves",
-            "items of several types",
-            "Use all text or all integers.",
-        ) from None
-    return by_item[np.argsort(-values[by_item], kind="stable")]
+    by_item = sorted(range(len(items)), key=lambda i: item_key(items[i]))
+    ranked = np.array(by_item, dtype=np.intp)
+    return ranked[np.argsort(-values[ranked], kind="stable")]

@@ -6,11 +6,13 @@ parameters are public. It may be printed, pickled, logged and stored.
 
 from __future__ import annotations
 
+import decimal
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from cutline.histogram import Item
+from cutline.histogram import Item, item_key
 from cutline.privacy import Budget, Cost
 
 Law: TypeAlias = Mapping[Hashable, float]
@@ -51,6 +53,12 @@ class Release:
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
 
+    def __post_init__(self) -> None:
+        # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
+        # was filled by rank: fill it again in an order of the items' own.
+        if isinstance(self.items, frozenset):
+            object.__setattr__(self, "items", frozenset(sorted(self.items, key=item_key)))
+
     @property
     def released(self) -> bool:
         """Whether a set went out."""
@@ -63,22 +71,34 @@ class Release:
 
     def listed(self) -> list[Item] | None:
         """Return the items in an order that does not depend on the data, or as released if they are ordered."""
-        if self.items is None or isinstance(self.items, tuple):
-            return None if self.items is None else list(self.items)
-        return sorted(self.items, key=lambda item: (type(item).__name__, item))
+        if self.items is None:
+            return None
+        return list(self.items) if isinstance(self.items, tuple) else sorted(self.items, key=item_key)
 
     @property
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, releases, adjacency; the worst case, never a refund."""
-        if self.budget is None:
-            delta = max(_STATED_DELTA, 2 * self.cost.delta)
-            epsilon, releases = self.cost.epsilon(delta), 1
-        else:
-            epsilon, delta, releases = self.budget.epsilon, self.budget.delta, self.budget.releases
+        epsilon, delta, releases = self._stated()
         span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
         parameters = ", ".join(f"{k} = {v}" for k, v in self.mechanism.items() if k in ("max_k", "k"))
         sentence = (
-            f"({epsilon:.4g}, {delta:.3g})-DP for {self.cost.adjacency.protects}; covers {span}, "
+            f"({_digits_up(epsilon, 4)}, {_digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
             f"whatever the outcome; {self.mechanism['name']} with {parameters}."
         )
         return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
+
+    def _stated(self) -> tuple[float, float, int]:
+        """Return the budget if the cost fits it; otherwise the mechanism was not built for it, and the cost speaks."""
+        if self.budget is not None and self.budget.fits(self.cost):
+            return self.budget.epsilon, self.budget.delta, self.budget.releases
+        delta = self.budget.delta if self.budget is not None else _STATED_DELTA
+        delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
+        return self.cost.epsilon(delta), delta, 1
+
+
+def _digits_up(value: float, digits: int) -> str:
+    """Print a number with that many digits, rounded up: a guarantee is never printed stronger than it is."""
+    if not math.isfinite(value):
+        return "inf"
+    up = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(up.create_decimal(repr(value))):.{digits}g}"

@@ -124,3 +124,11 @@ def test_refusals(build):
 def test_constant_outside_the_stored_range():
     table = BitTable(values=(0.1, 0.5, 0.9), start=3)
     assert table(np.array([-5, 3, 4, 5, 99])).tolist() == [0.1, 0.1, 0.5, 0.9, 0.9]
+
+
+def test_tables_too_long_or_too_steep_end_well():
+    assert BitTable.approximate(epsilon=800.0, delta=1e-6).values[-1] >= 1 - 2.0**-52
+    with pytest.raises(ParameterError, match="fit"):
+        BitTable.stability(order=16.0, rdp=1e-30, delta=1e-7)
+    with pytest.raises(ParameterError, match="fit"):
+        BitTable.approximate(epsilon=1e-9, delta=1e-12)

@@ -62,3 +62,15 @@ def test_order_infinity_is_the_largest_log_ratio():
     value = coin_divergence(np.array([0.2]), np.array([0.1]), math.inf)[0]
     assert value == pytest.approx(math.log(2), rel=1e-12)
     assert value >= math.log(2)
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "order"),
+    [
+        (0.8822398356845801, 3.941769045942984e-270, 1.0000000000560414),
+        (0.5, 1e-300, 1.00001),
+        (1e-300, 0.5, 900.0),
+    ],
+)
+def test_tiny_coins_near_order_one_are_still_bounded_from_above(p, q, order):
+    assert arb(float(coin_divergence(np.array([p]), np.array([q]), order)[0])) >= truth(p, q, order)

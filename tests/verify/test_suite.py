@@ -1,5 +1,6 @@
 """The exhaustive checks of StableTopK, and proof that the checker can fail."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from flint import arb
 from scipy.optimize import minimize
 
-from cutline.errors import ParameterError
+from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy import Adjacency
 from cutline.verify import checks
 from cutline.verify.claim import closest, converted, judge
@@ -48,6 +49,14 @@ def test_neighbours_are_exactly_the_relation():
                 one_way = (step >= 0).all() or (step <= 0).all()
                 near = np.abs(step).max() == 1 and (adjacency is Adjacency.REPLACE or one_way)
                 assert ((i, j) in found) == near
+
+
+def test_a_claim_under_another_adjacency_is_refused():
+    wrong = dataclasses.replace(
+        ALL[0], universe=lambda: dataclasses.replace(ALL[0].universe(), adjacency=Adjacency.REPLACE)
+    )
+    with pytest.raises(AdjacencyError):
+        wrong.run()
 
 
 def test_unknown_mechanisms_are_refused():
@@ -100,3 +109,10 @@ def test_hockey_stick_alone_can_fail_a_claim():
     p, q = np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]])
     assert judge(p, q, delta=0.0, rdp={64.0: 0.5}, epsilons=np.array([0.5])).violations == 1
     assert converted(0.5, {64.0: 0.5}) < 0.1
+
+
+def test_the_claim_at_order_infinity_is_checked_too():
+    p, q = np.array([[1e-6, 1 - 1e-6]]), np.array([[1e-6 / 3, 1 - 1e-6 / 3]])
+    none = np.array([])
+    assert judge(p, q, delta=0.0, rdp={64.0: 1.0, math.inf: 1.0}, epsilons=none).violations == 1
+    assert judge(p, q, delta=0.0, rdp={64.0: 1.1, math.inf: 1.1}, epsilons=none).violations == 0

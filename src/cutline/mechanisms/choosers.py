@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cutline.histogram import IntArray
 from cutline.mechanisms.preference import UNIT
 from cutline.privacy import Adjacency, BoundedRange, Cost
+from cutline.privacy.curves import check_positive
 from cutline.sampling import Source, Weights, categorical, probabilities
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -53,6 +54,9 @@ class GapExponential:
     name: ClassVar[str] = "em"
     shows_k: ClassVar[bool] = True
     epsilon: float
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
 
     def cost(self, adjacency: Adjacency) -> Cost:
         return Cost.of(BoundedRange(epsilon=self.epsilon), adjacency=adjacency)

@@ -60,6 +60,12 @@ def calibrated_parts(
         )
     if choose == "argmax" and test != "table" and choices > 1:
         raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")
+    if limits is not None and not (budget.covers(limits) and limits.rdp > 0 and limits.delta > 0):
+        raise BudgetError(
+            "the filter must lie within the budget and leave something to spend",
+            f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
+            "Make it with budget.filter(order=..., delta_share=...).",
+        )
     if test == "paper" and limits is None:
         return _as_in_the_paper(budget, adjacency, choices)
     study = _Study(adjacency=adjacency, choices=choices, draws=choose == "em" and choices > 1, test=test)
@@ -97,8 +103,8 @@ class _Study:
         from scipy.optimize import minimize
 
         def proposal(point: Sequence[float]) -> _Split | None:
-            order, delta_share = 1 + math.exp(min(point[0], 12.0)), _logistic(point[1])
-            share = _logistic(point[2]) if self.draws else 0.0
+            order, delta_share = 1 + math.exp(min(point[0], 14.0)), _inner(point[1])
+            share = _inner(point[2]) if self.draws else 0.0
             try:
                 limits = budget.filter(order=order, delta_share=delta_share)
             except BudgetError:
@@ -146,12 +152,12 @@ class _Study:
         if not self.draws:
             return self._share_out(limits, releases, 0.0)
         found = minimize_scalar(
-            lambda t: self.gap_needed(self._share_out(limits, releases, _logistic(t))),
+            lambda t: self.gap_needed(self._share_out(limits, releases, _inner(t))),
             bounds=(-5.0, 5.0),
             method="bounded",
             options={"xatol": 1e-3},
         )
-        return self._share_out(limits, releases, _logistic(found.x))
+        return self._share_out(limits, releases, _inner(found.x))
 
     @staticmethod
     def _share_out(limits: Filter, releases: int, share: float) -> _Split:
@@ -159,7 +165,7 @@ class _Study:
         return _Split(
             order=limits.order,
             rdp=fraction_down(Fraction(limits.rdp) * each),
-            delta=fraction_down(Fraction(limits.delta) * each),
+            delta=fraction_down(Fraction(limits.delta) * each * Fraction(_INSIDE)),
             share=share,
         )
 
@@ -232,6 +238,11 @@ def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> flo
             break
         sigma *= min(max(math.sqrt(cost / rdp), 0.25), 4.0)
     return sigma
+
+
+def _inner(t: float) -> float:
+    """Return a share strictly between 0 and 1."""
+    return _logistic(max(-20.0, min(20.0, t)))
 
 
 def _logistic(t: float) -> float:

@@ -16,6 +16,7 @@ from cutline.privacy.pure import Pure
 from cutline.privacy.search import largest
 
 __all__ = [
+    "ZCDP",
     "Adjacency",
     "BitTable",
     "BoundedRange",
@@ -28,7 +29,6 @@ __all__ = [
     "LimitedDomainDraws",
     "NoisyMaxGaussian",
     "Pure",
-    "ZCDP",
     "Use",
     "largest",
 ]

@@ -29,7 +29,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
 ALMOST_ONE = 1 - 2.0**-50
-_LONGEST = 1_000_000
+_LONGEST = 1_000_000  # values; a cost so small that a table would be longer is refused
 
 
 @register
@@ -81,6 +81,7 @@ class BitTable:
         check_positive("delta", delta)
         if delta >= ALMOST_ONE:
             raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
+        _check_length(math.pi / 2 * math.sqrt(2 * order / rdp), f"order={order:.3g}, rdp={rdp:.3g}")
         return cls(values=tuple(_proved_rise(delta, order, rdp)))
 
     @classmethod
@@ -110,13 +111,17 @@ class BitTable:
         check_positive("delta", delta)
         if delta >= 1:
             raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
+        _check_length(math.log1p(epsilon / delta) / epsilon, f"epsilon={epsilon:.3g}, delta={delta:.3g}")
         values = [delta]
         with ctx.workprec(160):
             grow, shrink, slack = arb(epsilon).exp(), (-arb(epsilon)).exp(), arb(delta)
             while values[-1] < 1 and len(values) < _LONGEST:
                 p = arb(values[-1])
-                after = min(ball_down(grow * p + slack), ball_down(1 - shrink * (1 - p - slack)), 1.0)
-                values.append(max(after, values[-1]))
+                rest = 1 - p - slack
+                after = min(ball_down(grow * p + slack), 1.0 if rest <= 0 else ball_down(1 - shrink * rest), 1.0)
+                if after <= values[-1]:
+                    break  # within one float of certainty
+                values.append(after)
         return cls(values=tuple(values))
 
     def __call__(self, n: IntArray) -> FloatArray:
@@ -135,6 +140,14 @@ class BitTable:
 
     def __repr__(self) -> str:
         return f"BitTable({len(self.values)} values from n = {self.start})"
+
+
+def _check_length(values: float, got: str) -> None:
+    """Refuse a table that would not fit: the middle alone takes about this many values."""
+    if values > _LONGEST / 4:
+        raise ParameterError(
+            f"a table must fit in {_LONGEST} values", got, "Raise epsilon or delta, or plan fewer releases."
+        )
 
 
 @lru_cache(maxsize=256)

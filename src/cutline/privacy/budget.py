@@ -73,10 +73,15 @@ class Budget:
             raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
         if isinstance(self.releases, bool) or not isinstance(self.releases, int | np.integer) or self.releases < 1:
             raise ParameterError(
-                "releases must be a whole number of at least 1",
-                f"releases={self.releases}",
-                "Try releases=1.",
+                "releases must be a whole number of at least 1", f"releases={self.releases}", "Try releases=1."
             )
+        object.__setattr__(self, "releases", int(self.releases))
+
+    def covers(self, limits: Filter) -> bool:
+        """Say whether everything a filter admits, however it is chosen, stays within this budget."""
+        return limits.delta < self.delta and limits.rdp <= rdp_within(
+            order=limits.order, epsilon=self.epsilon, delta=self.delta, slack=limits.delta
+        )
 
     def fits(self, cost: Cost) -> bool:
         """Say whether ``releases`` times this cost, fixed in advance, stays within the budget by some rule."""

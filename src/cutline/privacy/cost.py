@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ class Use:
         check_probability("delta", self.delta)
         if isinstance(self.times, bool) or not isinstance(self.times, int | np.integer) or self.times < 1:
             raise ParameterError("times must be a whole number of at least 1", f"times={self.times}", "")
+        object.__setattr__(self, "times", int(self.times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +95,7 @@ class Cost:
     def epsilons(self, delta: float) -> Mapping[str, float]:
         """Return the epsilon of every rule that applies, for costs fixed in advance."""
         check_probability("delta", delta)
-        values = {name: rule(self, delta) for name, rule in RULES.items()}
-        return MappingProxyType({name: value for name, value in values.items() if value < float("inf")})
+        return MappingProxyType(_epsilons(self, delta))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest valid epsilon at ``delta``; infinite if no rule applies."""
@@ -114,6 +115,12 @@ class Cost:
             Use(curve=curve_from_dict(u["curve"]), delta=u["delta"], times=u["times"]) for u in plain.get("uses", ())
         )
         return cls(adjacency=Adjacency(plain["adjacency"]), uses=tuple(uses))
+
+
+@lru_cache(maxsize=1024)
+def _epsilons(cost: Cost, delta: float) -> dict[str, float]:
+    values = {name: rule(cost, delta) for name, rule in RULES.items()}
+    return {name: value for name, value in values.items() if value < float("inf")}
 
 
 def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:

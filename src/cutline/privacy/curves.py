@@ -1,8 +1,9 @@
 r"""What one use of a mechanism costs at every Rényi order: the protocol, and the register of kinds.
 
 A curve is inert public data. What else is known about it (zCDP, Gaussian DP, its privacy profile) it says by having the
-attribute of `Concentrated`, `Normal` or `Profiled`; rules ask for no more than that. It is serialised as its fields plus its ``kind`` and read back equal; a cost is a bag of
-curves (`cutline.privacy.cost`), and rules turn costs into epsilons (`cutline.privacy.rules`).
+attribute of `Concentrated`, `Normal` or `Profiled`; rules ask for no more than that. It is serialised as its fields plus
+its ``kind`` and read back equal; a cost is a bag of curves (`cutline.privacy.cost`), and rules turn costs into epsilons
+(`cutline.privacy.rules`).
 """
 
 from __future__ import annotations

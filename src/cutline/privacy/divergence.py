@@ -46,7 +46,9 @@ def coin_divergence(p: FloatArray, q: FloatArray, order: float) -> FloatArray:
         error = np.where(q > 0, q * first_error, 0.0) + np.where(q < 1, (1 - q) * second_error, 0.0)
         small = np.log1p(excess + error + 4 * _SLACK * excess)
         high, low = np.log(q) + order * up, np.log1p(-q) + order * down
-        large = np.logaddexp(high, low) + 8 * _SLACK * (1 + np.abs(high))
+        # log q and order * up may cancel: the allowance is for what was added, not for the sum.
+        added = np.abs(np.log(q)) + np.abs(np.log1p(-q)) + order * (np.abs(up) + np.abs(down))
+        large = np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
         bound = np.where(order * np.maximum(up, down) > _LARGE, large, small) / (order - 1) * (1 + 8 * _SLACK)
         impossible = ((q == 0) & (p > 0)) | ((q == 1) & (p < 1))
         bound = np.where(impossible, np.inf, np.where(p == q, 0.0, bound))
@@ -84,4 +86,5 @@ def coin_profile(p: FloatArray, q: FloatArray, epsilons: FloatArray) -> FloatArr
         for a, b in ((low, high), (high, low)):
             stick = np.maximum(a - scale * b, 0.0) + np.maximum((1 - a) - scale * (1 - b), 0.0)
             best = np.maximum(best, stick.max(axis=0))
-    return best
+    profile: FloatArray = best
+    return profile

@@ -56,7 +56,7 @@ class GaussianBit:
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
-        if not math.isfinite(self.offset) or self.reach not in (1, 2):
+        if not math.isfinite(self.offset) or isinstance(self.reach, bool) or self.reach not in (1, 2):
             raise ParameterError(
                 "offset must be finite and reach 1 or 2", f"offset={self.offset}, reach={self.reach}", ""
             )
@@ -129,5 +129,6 @@ def _bound(
             )
         small = np.log1p(total + error + 2.0**-46 * total)
         far = order * np.maximum(log_p - log_q, log_not_p - log_not_q) > 300
-        bound = np.where(far, large + 2.0**-44 * (1 + np.abs(large)), small) / (order - 1)
+        added = order * (np.abs(log_p) + np.abs(log_q) + np.abs(log_not_p) + np.abs(log_not_q))
+        bound = np.where(far, large + 2.0**-46 * (1 + added), small) / (order - 1)
     return np.where(np.isnan(bound), np.inf, bound)

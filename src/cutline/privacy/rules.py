@@ -74,6 +74,8 @@ def _golden(at: Callable[[float], float], low: float, high: float) -> float:
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = at(left), at(right)
     for _ in range(_ROUNDS):
+        if abs(at_left - at_right) <= 1e-15 * abs(at_left):
+            break  # flat to the last bits: a smooth valley's floor
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)

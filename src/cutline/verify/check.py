@@ -6,6 +6,7 @@ arrays once per input; pairs are then judged in blocks.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cutline.errors import CutlineError
+from cutline.errors import AdjacencyError, CutlineError
 from cutline.privacy import Cost
 from cutline.verify.claim import judge
 from cutline.verify.universe import Universe
@@ -23,7 +24,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, int], None]
 
-ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)
+ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, math.inf)
 EPSILONS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 _BLOCK = 1 << 16
 _SUM_ERROR = 1e-11
@@ -67,6 +68,12 @@ class Check:
         """Try every ordered pair of neighbours; count the pairs that break the claim."""
         started = time.perf_counter()
         universe = self.universe()
+        if universe.adjacency != self.subject.cost.adjacency:
+            raise AdjacencyError(
+                "a claim is checked under its own adjacency relation",
+                f"{self.subject.cost.adjacency} and {universe.adjacency}",
+                "Build the universe for the claim.",
+            )
         laws = Laws.of(self.subject, universe.inputs)
         claim = {order: self.subject.cost.rdp(order) for order in ORDERS}
         delta = self.subject.cost.delta

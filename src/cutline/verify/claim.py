@@ -45,8 +45,11 @@ def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float]
         if not math.isfinite(claimed):
             continue
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            terms = np.where(kept_p > 0, kept_p * np.exp((order - 1) * np.log(ratios)), 0.0)
-            observed = np.log(np.maximum(terms.sum(axis=1), 1.0)) / (order - 1)
+            if order == math.inf:
+                observed = np.log(np.where(kept_p > 0, ratios, 1.0)).max(axis=1, initial=0.0)
+            else:
+                terms = np.where(kept_p > 0, kept_p * np.exp((order - 1) * np.log(ratios)), 0.0)
+                observed = np.log(np.maximum(terms.sum(axis=1), 1.0)) / (order - 1)
         observed = np.where(feasible, observed, math.inf)
         broken |= observed > claimed * (1 + RELATIVE) + _ABSOLUTE
         if feasible.any() and claimed > 0:
@@ -99,7 +102,9 @@ def converted(epsilon: float, rdp: dict[float, float]) -> float:
     """Return the smallest delta that the Rényi claims give at ``epsilon`` [CKS20, Proposition 12]."""
     best = 1.0
     for order, claimed in rdp.items():
-        if math.isfinite(claimed):
+        if order == math.inf:
+            best = 0.0 if epsilon >= claimed else best
+        elif math.isfinite(claimed):
             exponent = (order - 1) * (claimed - epsilon + math.log1p(-1 / order)) - math.log(order)
             best = min(best, math.exp(min(exponent, 0.0)))
     return best

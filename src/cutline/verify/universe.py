@@ -23,6 +23,7 @@ class Universe:
 
     inputs: tuple[Any, ...]
     pairs: Pairs
+    adjacency: Adjacency
 
 
 def all_counts(items: int, largest: int) -> IntArray:
@@ -56,7 +57,7 @@ def histograms(
     counts = all_counts(items, largest)
     names = [chr(ord("a") + i) for i in range(items)]
     inputs = tuple(build(dict(zip(names, row, strict=True))) for row in counts.tolist())
-    return Universe(inputs=inputs, pairs=neighbours(counts, largest, adjacency))
+    return Universe(inputs=inputs, pairs=neighbours(counts, largest, adjacency), adjacency=adjacency)
 
 
 def open_histograms(*, items: int, largest: int, adjacency: Adjacency, max_k: int) -> Universe:

@@ -1,0 +1,100 @@
+"""A release shows what it may and states what it costs, no more and no less."""
+
+import dataclasses
+import json
+import pickle
+
+import pytest
+
+from cutline.errors import BudgetError
+from cutline.histogram import OpenHistogram
+from cutline.mechanisms import StableTopK
+from cutline.mechanisms.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.preference import Preference
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.release import Release
+from cutline.sampling import SeededSource
+
+
+def released(counts, **fields):
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=2)
+    return mechanism.release(OpenHistogram.from_counts(counts, max_k=2), rng=SeededSource(3))
+
+
+def test_the_order_of_ranks_does_not_show_in_the_set():
+    """0 and 8 share a slot in a small hash table: filled by rank, the set would iterate by rank."""
+    first, second = released({0: 1000, 8: 1001, 3: 1}), released({0: 1001, 8: 1000, 3: 1})
+    assert first == second
+    assert first.items == frozenset({0, 8})
+    assert list(first.items) == list(second.items)
+    assert repr(first) == repr(second)
+    assert pickle.dumps(first) == pickle.dumps(second)
+
+
+def test_a_budget_that_the_cost_does_not_fit_is_not_stated():
+    mechanism = StableTopK.calibrate(Budget(epsilon=0.1, delta=1e-6), max_k=5)
+    loud = dataclasses.replace(mechanism, chooser=GapExponential(epsilon=50.0))
+    histogram = OpenHistogram.from_counts({"a": 3}, max_k=5)
+    assert "(0.1, 1e-06)" in mechanism.release(histogram).guarantee
+    assert "(0.1, " not in loud.release(histogram).guarantee
+    assert "this one release" in loud.release(histogram).guarantee
+
+
+def test_a_filter_beyond_the_budget_is_refused():
+    budget = Budget(epsilon=0.1, delta=1e-6)
+    for wide in (
+        Filter(order=2.0, rdp=50.0, delta=0.3),
+        Filter(order=200.0, rdp=1.0, delta=1e-7),
+        Filter(order=200.0, rdp=0.0, delta=1e-7),
+        Filter(order=200.0, rdp=0.001, delta=0.0),
+    ):
+        with pytest.raises(BudgetError, match="filter"):
+            StableTopK.calibrate(budget, filter=wide, max_k=5)
+
+
+def test_numbers_of_the_guarantee_are_rounded_up():
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.00004, delta=1.0004e-6), max_k=5)
+    sentence = mechanism.release(OpenHistogram.from_counts({}, max_k=5)).guarantee
+    assert sentence.startswith("(1.001, 1.01e-06)-DP")
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.6, 0.9])
+def test_large_deltas_have_a_sentence_too(delta):
+    mechanism = StableTopK(
+        preference=Preference(max_k=3),
+        chooser=GapArgmax(),
+        test=TableTest(table=BitTable.stability(order=2.0, rdp=1.0, delta=delta)),
+        adjacency=Adjacency.ADD_REMOVE,
+    )
+    assert "-DP for one user" in mechanism.release(OpenHistogram.from_counts({}, max_k=3)).guarantee
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_all_planned_releases_pass_the_filter_one_by_one(adjacency):
+    budget = Budget(epsilon=1.9881051784635133, delta=1.2333769525117122e-06, releases=7)
+    limits = budget.filter(order=14.738192540288946, delta_share=0.8420179916528612)
+    cost = StableTopK.calibrate(budget, filter=limits, max_k=24, adjacency=adjacency, choose="argmax").cost
+    rdp = delta = 0.0
+    for _ in range(7):
+        assert limits.admits(rdp, delta, cost)
+        rdp, delta = (rdp + cost.rdp(limits.order)), (delta + cost.delta)
+    assert not limits.admits(rdp, delta, cost)
+
+
+def test_an_ordinary_budget_is_not_refused():
+    budget = Budget(epsilon=1.2290377269249366, delta=1.1706140339161942e-05)
+    assert budget.fits(StableTopK.calibrate(budget, adjacency=Adjacency.REPLACE, max_k=12, choose="argmax").cost)
+
+
+def test_listed_is_the_items_own_order():
+    release = Release(
+        items=frozenset({"b", "a", 3, 10}),
+        k=4,
+        steps=(),
+        cost=Cost(adjacency=Adjacency.ADD_REMOVE),
+        mechanism={"name": "x"},
+        budget=None,
+    )
+    assert release.listed() == [3, 10, "a", "b"]
+    assert json.dumps(release.listed())
