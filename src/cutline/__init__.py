@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cutline.api import count, top
+    from cutline.api import count, plan, top
     from cutline.errors import CutlineError
     from cutline.histogram import ClosedHistogram, OpenHistogram
     from cutline.mechanisms import StableTopK
@@ -31,11 +31,12 @@ __all__ = [
     "StableTopK",
     "__version__",
     "count",
+    "plan",
     "top",
 ]
 
 _HOMES = {
-    "cutline.api": ("count", "top"),
+    "cutline.api": ("count", "plan", "top"),
     "cutline.errors": ("CutlineError",),
     "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
     "cutline.mechanisms": ("StableTopK",),

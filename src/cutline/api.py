@@ -11,14 +11,16 @@ from typing import Any
 
 from cutline.counting import count
 from cutline.errors import DomainError, ParameterError
-from cutline.histogram import Item, check_max_k
+from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms import mechanism as registered
+from cutline.mechanisms.planning import Plan
+from cutline.mechanisms.planning import plan as compare
 from cutline.privacy import Adjacency, Budget
 from cutline.release import Release
 from cutline.sampling import Source, resolve
 
-__all__ = ["calibrated", "count", "top"]
+__all__ = ["calibrated", "count", "plan", "top"]
 
 
 def top(
@@ -154,6 +156,26 @@ def calibrated(
         public["max_k"] = max_k
     ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **public)
     return ready
+
+
+def plan(
+    budget: Budget,
+    *,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    max_k: int = 100,
+    prior: Any = None,
+) -> Plan:
+    """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
+
+    Examples
+    --------
+    >>> found = plan(Budget(epsilon=1.0, delta=1e-6), max_k=20, prior={"a": 90, "b": 80, "c": 1})
+    >>> found.recommended.mechanism, f"{found.recommended.recall:.3f}"
+    ('stable-top-k', '1.000')
+    """
+    check_max_k(max_k)
+    known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
+    return compare(budget, adjacency=_relation(adjacency), max_k=max_k, prior=known)
 
 
 def _relation(adjacency: Adjacency | str) -> Adjacency:

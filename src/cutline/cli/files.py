@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from cutline.errors import ParameterError, SourceError
 from cutline.histogram import Item
@@ -24,18 +25,10 @@ def check_plot(path: Path | None) -> None:
 
 def read_candidates(path: Path) -> list[Item]:
     """Read one candidate per line, or a JSON list of text and whole numbers."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError:
-        raise SourceError("the candidates must be a readable file", f"{str(path)!r}", "Check the path.") from None
-    except UnicodeDecodeError:
-        raise SourceError("the candidates must be UTF-8 text", f"{str(path)!r}", "Save the file as UTF-8.") from None
+    text = _read_text(path, "the candidates")
     if path.suffix.lower() != ".json":
         return [line for line in text.split("\n") if line]
-    try:
-        listed = json.loads(text)
-    except ValueError:
-        listed = None
+    listed = _read_json(text)
     if not isinstance(listed, list) or not all(isinstance(item, str | int) for item in listed):
         raise SourceError(
             "candidates in JSON must be one list of text or whole numbers",
@@ -43,3 +36,29 @@ def read_candidates(path: Path) -> list[Item]:
             'Write it like ["castle", "harbour"].',
         )
     return listed
+
+
+def read_counts(path: Path) -> dict[str, int]:
+    """Read a public histogram: one JSON object of item and count."""
+    counts = _read_json(_read_text(path, "the prior"))
+    if not isinstance(counts, dict) or not counts:
+        raise SourceError(
+            "a prior must be one JSON object of items and counts", f"{str(path)!r}", 'Write it like {"castle": 340}.'
+        )
+    return counts
+
+
+def _read_text(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError:
+        raise SourceError(f"{what} must be a readable file", f"{str(path)!r}", "Check the path.") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"{what} must be UTF-8 text", f"{str(path)!r}", "Save the file as UTF-8.") from None
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

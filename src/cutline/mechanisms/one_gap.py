@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cutline.histogram import OpenHistogram
 
-_FARTHEST = 1 << 30
+FARTHEST = 1 << 30
 
 
 def smallest(holds: Callable[[int], bool]) -> int:
@@ -17,7 +17,7 @@ def smallest(holds: Callable[[int], bool]) -> int:
     high = 1
     while not holds(high):
         high *= 2
-        if high > _FARTHEST:
+        if high > FARTHEST:
             return high
     low = high // 2
     while high - low > 1:

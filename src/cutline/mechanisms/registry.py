@@ -19,6 +19,7 @@ class Mechanism(Protocol):
     ordered: ClassVar[bool]  # whether the released items come in an order that means something
     domains: ClassVar[tuple[str, ...]]  # "open", "closed" or both
     reference: ClassVar[str]  # key in docs/references.md
+    variants: ClassVar[tuple[dict[str, Any], ...]]  # parameters worth comparing in a plan; {} is the default
 
     @property
     def adjacency(self) -> Adjacency:
@@ -48,6 +49,14 @@ class Mechanism(Protocol):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome."""
+        ...
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
         ...
 
 

@@ -68,6 +68,7 @@ class StableTopK:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"choose": "argmax"})
 
     preference: Preference
     chooser: Chooser

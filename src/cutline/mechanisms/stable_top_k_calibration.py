@@ -22,10 +22,12 @@ from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, G
 from cutline.privacy.bounded_range import approximate_rdp
 from cutline.privacy.greedy import biases
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules import best_order
 
 _SUCCESS = 0.9
 _INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
 _FAILURE = 1e15
+_POLISH = 3
 _HIGH_ENOUGH = 0.01  # a table is followed until its chance of "no" is below this
 _LONG_TABLE = 1500
 _CURVE_POINTS = 300
@@ -69,14 +71,18 @@ def calibrated_parts(
     if test == "paper" and limits is None:
         return _as_in_the_paper(budget, adjacency, choices)
     study = _Study(adjacency=adjacency, choices=choices, draws=choose == "em" and choices > 1, test=test)
-    split = study.best_within(limits, budget.releases) if limits else study.best(budget)
-    chooser: Chooser = GapArgmax()
-    if study.draws:
-        chooser = GapExponential(
-            epsilon=BoundedRange.within(order=split.order, rdp=split.share * split.rdp * _INSIDE).epsilon
-        )
-    spent = chooser.cost(adjacency).rdp(split.order)
-    return chooser, study.build_test(split, fraction_down((Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE)))
+    if limits is not None:
+        return study.build(study.best_within(limits, budget.releases))
+    split = study.best(budget)
+    parts = study.build(split)
+    for _ in range(0 if test == "table" else _POLISH):
+        # A smooth curve may convert a little better beside the order it was searched at: follow it.
+        total = budget.releases * (parts[0].cost(adjacency) + parts[1].cost(adjacency))
+        order = best_order(total, budget.delta)
+        delta_share = float(Fraction(split.delta) * budget.releases / Fraction(budget.delta))
+        split = study.share_out(budget.filter(order=order, delta_share=delta_share), budget.releases, split.share)
+        parts = study.build(split)
+    return parts
 
 
 def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:
@@ -109,7 +115,7 @@ class _Study:
                 limits = budget.filter(order=order, delta_share=delta_share)
             except BudgetError:
                 return None
-            return self._share_out(limits, budget.releases, share)
+            return self.share_out(limits, budget.releases, share)
 
         def objective(point: Sequence[float]) -> float:
             split = proposal(point)
@@ -150,17 +156,18 @@ class _Study:
         from scipy.optimize import minimize_scalar
 
         if not self.draws:
-            return self._share_out(limits, releases, 0.0)
+            return self.share_out(limits, releases, 0.0)
         found = minimize_scalar(
-            lambda t: self.gap_needed(self._share_out(limits, releases, _inner(t))),
+            lambda t: self.gap_needed(self.share_out(limits, releases, _inner(t))),
             bounds=(-5.0, 5.0),
             method="bounded",
             options={"xatol": 1e-3},
         )
-        return self._share_out(limits, releases, _inner(found.x))
+        return self.share_out(limits, releases, _inner(found.x))
 
     @staticmethod
-    def _share_out(limits: Filter, releases: int, share: float) -> _Split:
+    def share_out(limits: Filter, releases: int, share: float) -> _Split:
+        """Split the limits of all releases evenly among them."""
         each = Fraction(1, releases)
         return _Split(
             order=limits.order,
@@ -168,6 +175,16 @@ class _Study:
             delta=fraction_down(Fraction(limits.delta) * each * Fraction(_INSIDE)),
             share=share,
         )
+
+    def build(self, split: _Split) -> tuple[Chooser, GapTest]:
+        """Build chooser and test for real, a hair inside the split."""
+        chooser: Chooser = GapArgmax()
+        if self.draws:
+            step = BoundedRange.within(order=split.order, rdp=split.share * split.rdp * _INSIDE)
+            chooser = GapExponential(epsilon=step.epsilon)
+        spent = chooser.cost(self.adjacency).rdp(split.order)
+        left = (Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE)
+        return chooser, self.build_test(split, fraction_down(left))
 
     def build_test(self, split: _Split, rdp: float) -> GapTest:
         """Build the test for real."""

@@ -17,6 +17,7 @@ from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves import check_order, check_positive
 from cutline.privacy.rounding import fraction_down, sum_up
+from cutline.privacy.rules import RULES
 
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
@@ -85,7 +86,8 @@ class Budget:
 
     def fits(self, cost: Cost) -> bool:
         """Say whether ``releases`` times this cost, fixed in advance, stays within the budget by some rule."""
-        return (self.releases * cost).epsilon(self.delta) <= self.epsilon
+        total = self.releases * cost
+        return any(rule(total, self.delta) <= self.epsilon for rule in RULES.values())
 
     def filter(self, *, order: float, delta_share: float) -> Filter:
         """Fix a filter for the whole budget: ``delta_share`` of delta for the sum of deltas, the rest to convert."""

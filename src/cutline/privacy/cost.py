@@ -49,7 +49,7 @@ class Cost:
     >>> 3 * step == step + step + step
     True
     >>> {rule: f"{value:.3f}" for rule, value in (600 * step).epsilons(4e-7).items()}
-    {'rdp': '3.131', 'rdp-classic': '3.506', 'pure': '30.000'}
+    {'rdp': '3.131', 'rdp-classic': '3.506', 'zcdp': '3.511', 'pure': '30.000', 'advanced': '6.369'}
     """
 
     adjacency: Adjacency

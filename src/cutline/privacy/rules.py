@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classic
+from cutline.privacy.simple_rules import advanced, gdp, zcdp
 
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
@@ -35,25 +36,35 @@ def pure(cost: Cost, delta: float) -> float:
     return cost.rdp(math.inf) if cost.delta <= delta else math.inf
 
 
-RULES: dict[str, Callable[[Cost, float], float]] = {"rdp": rdp, "rdp-classic": rdp_classic, "pure": pure}
+# Quick ones first: a budget asks one after another until one is enough.
+RULES: dict[str, Callable[[Cost, float], float]] = {
+    "rdp": rdp,
+    "rdp-classic": rdp_classic,
+    "zcdp": zcdp,
+    "gdp": gdp,
+    "pure": pure,
+    "advanced": advanced,
+}
 
 
 def _at_best_order(cost: Cost, delta: float, convert: Callable[..., float]) -> float:
     """Search the order in floats, then convert once, rounded up. Any order is valid; a poor search is only untight."""
-    slack = cost.delta
-    if not slack < delta:
+    if not cost.delta < delta:
         return math.inf
-    log_share = math.log(delta - slack) - math.log1p(-slack)
-    tight = convert is epsilon_from_rdp
+    order = best_order(cost, delta, tight=convert is epsilon_from_rdp)
+    return convert(order=order, rdp=cost.rdp(order), delta=delta, slack=cost.delta)
+
+
+def best_order(cost: Cost, delta: float, *, tight: bool = True) -> float:
+    """Return the order at which the cost converts best."""
+    log_share = math.log(delta - cost.delta) - math.log1p(-cost.delta)
 
     def at(t: float) -> float:
         above = math.exp(t)
         toll = math.log(above / (above + 1)) - math.log1p(above) / above if tight else 0.0
         return cost.rdp(1 + above) + toll - log_share / above
 
-    best = _minimise(at)
-    order = 1 + math.exp(best)
-    return convert(order=order, rdp=cost.rdp(order), delta=delta, slack=slack)
+    return 1 + math.exp(_minimise(at))
 
 
 def _minimise(at: Callable[[float], float]) -> float:

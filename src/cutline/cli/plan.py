@@ -1,0 +1,103 @@
+r"""``cutline plan``: what gap each mechanism would need, and which one to take; no data, nothing spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cutline.cli import options as o
+from cutline.cli.door import guarded, print_json
+
+if TYPE_CHECKING:
+    from cutline.mechanisms.planning import Option, Plan
+
+Prior = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help='A PUBLIC histogram as JSON, {"item": count, ...}, to compute expected recall on.'
+    ),
+]
+
+
+@guarded
+def plan(
+    epsilon: o.Epsilon = 1.0,
+    delta: o.Delta = 1e-6,
+    releases: o.Releases = 1,
+    max_k: o.MaxK = 100,
+    adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    prior: Prior = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Compare the mechanisms at a budget, before anything is spent.
+
+    The gap needed is the smallest single gap, all others being 0, at which exactly the right set goes out with
+    probability 0.5 or 0.95. A public prior (last year's published counts) adds the expected share of its top that
+    each mechanism would find; never pass the private counts here.
+
+    \b
+    Example:
+      cutline plan --epsilon 1 --releases 100
+      cutline plan --epsilon 1 --prior published-2024.json --json
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.api import plan as compare
+    from cutline.cli.files import read_counts
+    from cutline.cli.show import working
+    from cutline.privacy import Budget
+
+    budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
+    known = None if prior is None else read_counts(prior)
+    with working("Calibrating every mechanism"):
+        found = compare(budget, adjacency=str(adjacency), max_k=max_k, prior=known)
+    if as_json:
+        print_json(
+            {
+                "epsilon": epsilon,
+                "delta": delta,
+                "releases": releases,
+                "adjacency": str(adjacency),
+                "max_k": max_k,
+                "recommended": _name(found.recommended),
+                "options": [
+                    {
+                        "mechanism": option.mechanism,
+                        "parameters": dict(option.parameters),
+                        "gap_50": option.gap_50,
+                        "gap_95": option.gap_95,
+                        "recall": option.recall,
+                    }
+                    for option in found.options
+                ],
+            }
+        )
+        return
+    _print(found)
+
+
+def _name(option: Option) -> str:
+    return " ".join([option.mechanism, *(f"{k}={v}" for k, v in option.parameters.items())])
+
+
+def _print(found: Plan) -> None:
+    from rich.table import Table
+
+    from cutline.cli.cost import in_words
+    from cutline.cli.show import print_facts, print_titled, results
+
+    console = results()
+    table = Table()
+    table.add_column("mechanism")
+    table.add_column("gap for 50 %", justify="right")
+    table.add_column("gap for 95 %", justify="right")
+    if found.recommended.recall is not None:
+        table.add_column("expected recall", justify="right")
+    for option in found.options:
+        recall = [] if option.recall is None else [f"{option.recall:.3f}"]
+        style = "bold" if option is found.recommended else None
+        table.add_row(_name(option), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style)
+    budget = found.budget
+    times = "1 release" if budget.releases == 1 else f"{budget.releases} releases together"
+    print_titled(console, f"{times}, epsilon = {budget.epsilon:.4g}, delta = {budget.delta:.3g}", table)
+    print_facts(console, {"take": _name(found.recommended), "protects": found.adjacency.protects})

@@ -1,0 +1,101 @@
+r"""Which mechanism to take, before anything is spent: what each would need to see, from public numbers alone.
+
+Every registered mechanism is calibrated for the budget in each of its variants. Its exact law then says how large one gap
+must be to go out half of the time, or 19 times in 20; and, on a public prior histogram, how much of the true top it would find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cutline.errors import CutlineError
+from cutline.histogram import Histogram
+from cutline.mechanisms.one_gap import FARTHEST, one_gap
+from cutline.mechanisms.registry import MECHANISMS
+from cutline.privacy import Adjacency, Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One mechanism in one variant, and what it could show at this budget."""
+
+    mechanism: str
+    parameters: Mapping[str, Any]  # beyond the defaults
+    gap_50: int | None  # smallest single gap that goes out with probability 0.5; None if none does
+    gap_95: int | None
+    recall: float | None = None  # on the prior, if there is one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All options, the recommended one first."""
+
+    budget: Budget
+    adjacency: Adjacency
+    max_k: int
+    options: tuple[Option, ...]
+
+    @property
+    def recommended(self) -> Option:
+        """The option with the highest expected recall on the prior; without one, with the smallest 95 % gap."""
+        return self.options[0]
+
+
+def plan(
+    budget: Budget,
+    *,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    max_k: int = 100,
+    prior: Histogram | None = None,
+) -> Plan:
+    r"""Compare every mechanism at one budget, without any private data.
+
+    Parameters
+    ----------
+    budget
+        Total (epsilon, delta) and the number of releases that share it.
+    adjacency
+        Who is protected.
+    max_k
+        The largest cut anyone may ask about.
+    prior
+        A *public* histogram (last year's published counts, say) on which expected recall of its true cut, the largest gap, is
+        computed. Never the private counts: a plan made from them would depend on them.
+
+    Examples
+    --------
+    >>> found = plan(Budget(epsilon=1.0, delta=1e-6, releases=100), max_k=100)
+    >>> dict(found.recommended.parameters), found.recommended.gap_95
+    ({'choose': 'argmax'}, 337)
+    """
+    options = []
+    for name, kind in MECHANISMS.items():
+        for parameters in kind.variants:
+            ready = kind.calibrate(budget, adjacency=adjacency, max_k=max_k, **parameters)
+            gaps = [one_gap(ready.chance, max_k=max_k, success=success) for success in (0.5, 0.95)]
+            options.append(
+                Option(
+                    mechanism=name,
+                    parameters=parameters,
+                    gap_50=None if gaps[0] > FARTHEST else gaps[0],
+                    gap_95=None if gaps[1] > FARTHEST else gaps[1],
+                    recall=None if prior is None else expected_recall(ready, prior, max_k=max_k),
+                )
+            )
+    ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
+    return Plan(budget=budget, adjacency=adjacency, max_k=max_k, options=tuple(ranked))
+
+
+def expected_recall(mechanism: Any, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
+    """Return the expected share of the true top k that is released; k is the largest gap of the histogram by default."""
+    cut = k or int(histogram.gaps(max_k).argmax()) + 1
+    truth = frozenset(histogram.top(cut))
+    if not truth:
+        raise CutlineError("a prior must hold at least one item", "", "Leave the prior out.")
+    recall = 0.0
+    for outcome, chance in mechanism.law(histogram).items():
+        items = outcome if mechanism.ordered else outcome[-1]
+        recall += chance * len(truth & frozenset(items or ())) / len(truth)
+    return recall

@@ -1,0 +1,48 @@
+import json
+
+import pytest
+
+
+def test_plan_lists_every_mechanism_and_recommends_one(run):
+    result = run("plan", "--releases", 100, "--json")
+    plain = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    names = {(o["mechanism"], tuple(o["parameters"].items())) for o in plain["options"]}
+    assert {("stable-top-k", ()), ("stable-top-k", (("choose", "argmax"),))} <= names
+    best = plain["options"][0]
+    assert best["gap_95"] == min(o["gap_95"] for o in plain["options"] if o["gap_95"])
+    assert all(o["gap_50"] is None or o["gap_50"] <= o["gap_95"] for o in plain["options"] if o["gap_95"])
+    assert all(o["recall"] is None for o in plain["options"])
+    assert plain["recommended"].startswith(best["mechanism"])
+
+
+def test_text_names_the_choice(run):
+    text = " ".join(run("plan").stdout.split())
+    assert "1 release, epsilon = 1, delta = 1e-06" in text
+    assert "take stable-top-k" in text
+    assert "one user joining or leaving" in text
+
+
+def test_a_public_prior_adds_expected_recall(run, tmp_path):
+    prior = tmp_path / "prior.json"
+    prior.write_text(json.dumps({f"top {i}": 500 for i in range(5)} | {f"low {i}": i for i in range(50)}))
+    plain = json.loads(run("plan", "--max-k", 20, "--prior", prior, "--json").stdout)
+    recalls = [o["recall"] for o in plain["options"]]
+    assert recalls == sorted(recalls, reverse=True)
+    assert recalls[0] > 0.99
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"a": 1.5}', '{"a": -1}', '{"a": "x"}'])
+def test_a_prior_that_is_no_histogram_is_refused(run, tmp_path, text):
+    prior = tmp_path / "prior.json"
+    prior.write_text(text)
+    result = run("plan", "--prior", prior, "--json")
+    assert result.exit_code == 1
+    assert set(json.loads(result.stdout)["error"]) == {"rule", "value", "way_out"}
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_a_missing_prior_and_bad_budgets_are_refused(run, tmp_path):
+    assert run("plan", "--prior", tmp_path / "none.json", "--json").exit_code == 1
+    assert run("plan", "--epsilon", "nan", "--json").exit_code == 1
+    assert run("plan", "--max-k", 0, "--json").exit_code == 1
