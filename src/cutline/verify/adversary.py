@@ -51,9 +51,7 @@ class Family:
         if delta == 0:
             return self
         own, none = np.full((len(self.p), 1), delta), np.zeros((len(self.p), 1))
-        return Family(
-            p=np.hstack([(1 - delta) * self.p, own, none]), q=np.hstack([(1 - delta) * self.q, none, own])
-        )
+        return Family(p=np.hstack([(1 - delta) * self.p, own, none]), q=np.hstack([(1 - delta) * self.q, none, own]))
 
 
 @singledispatch
@@ -68,8 +66,9 @@ def family(curve: Curve) -> Family:
 
 @family.register
 def _(curve: BoundedRange) -> Family:
-    """Two atoms, log-ratios t and t - epsilon."""
-    t = curve.epsilon * np.arange(1, _TOPS) / _TOPS
+    """Two atoms, log-ratios t and t - epsilon; denser near both ends, where few and late steps have their optimum."""
+    near = np.exp2(-np.arange(5.0, 17.0))
+    t = curve.epsilon * np.concatenate([near, np.arange(1, _TOPS) / _TOPS, 1 - near])
     p = np.expm1(t - curve.epsilon) / math.expm1(-curve.epsilon)
     q = np.exp(-t) * p
     return Family(p=np.stack([p, 1 - p], axis=1), q=np.stack([q, 1 - q], axis=1))
@@ -84,15 +83,16 @@ def _(curve: Pure) -> Family:
 
 @family.register
 def _(curve: BitTable) -> Family:
-    values = np.asarray(curve.values)
-    return _coins(values, 1)
+    return _coins(np.asarray(curve.values), 1)
 
 
 @family.register
 def _(curve: GaussianBit) -> Family:
     from scipy.special import ndtr
 
-    return _coins(ndtr(np.arange(math.ceil((curve.offset + 6) * curve.sigma)) / curve.sigma - curve.offset), curve.reach)
+    return _coins(
+        ndtr(np.arange(math.ceil((curve.offset + 6) * curve.sigma)) / curve.sigma - curve.offset), curve.reach
+    )
 
 
 @family.register
@@ -188,8 +188,9 @@ class _Move:
 
 def _coins(values: FloatArray, apart: int) -> Family:
     """Return neighbouring coins spread over the table, both ways; always the steps from its first and to its last."""
-    picked = np.unique(np.linspace(0, len(values) - 1 - apart, _COINS).astype(int)) if len(values) > apart else []
-    low, high = values[np.asarray(picked, dtype=int)], values[np.asarray(picked, dtype=int) + apart]
+    last = len(values) - 1 - apart
+    picked = np.unique(np.linspace(0, last, _COINS if last >= 0 else 0).astype(int))
+    low, high = values[picked], values[picked + apart]
     return _both_ways(np.append(low, 0.5), np.append(high, 0.5))  # two equal coins, so that a constant table has a pair
 
 

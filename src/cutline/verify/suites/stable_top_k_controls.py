@@ -11,7 +11,7 @@ from cutline.mechanisms.choosers import FloatArray, GapArgmax, GapExponential
 from cutline.mechanisms.gap_tests import TableTest
 from cutline.mechanisms.preference import UNIT
 from cutline.mechanisms.stable_top_k import StableTopK
-from cutline.privacy import Adjacency, BitTable, Cost
+from cutline.privacy import Adjacency, BitTable
 from cutline.release import Law
 
 
@@ -61,18 +61,3 @@ class CutToSeen(StableTopK):
         seen = max(1, min(len(histogram.items), self.max_k))
         # The parent's law on a shorter window; super() does not see through slots.
         return StableTopK.law(replace(self, preference=replace(self.preference, max_k=seen)), histogram)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relabelled:
-    """A mechanism of one adjacency that claims its cost under another."""
-
-    mechanism: StableTopK
-    adjacency: Adjacency
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(adjacency=self.adjacency, uses=self.mechanism.cost.uses)
-
-    def law(self, histogram: Histogram) -> Law:
-        return self.mechanism.law(histogram)
