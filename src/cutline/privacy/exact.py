@@ -191,7 +191,7 @@ def _together(epsilon: float, times: int, others: list[tuple[Curve, int]], cells
     chords = values[:-1, None] + np.diff(values)[:, None] * part
     losses = _connected(fine, np.append(chords, values[-1]))
     for (profile, n), end in zip(parts, ends, strict=True):
-        points = fine * np.arange(math.ceil(end / fine) + 1)
+        points: FloatArray = fine * np.arange(math.ceil(end / fine) + 1, dtype=np.float64)
         losses = losses.compose(_connected(fine, profile(points)).self_compose(n))
     return float(losses.get_epsilon_for_delta(share)) * (1 + 2.0**-40)
 

@@ -29,7 +29,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 _TOPS = 24  # bounded-range pairs tried per step
 _COINS = 40  # pairs of neighbouring coins tried per table, spread over its values
 _SLICES = 64  # outcomes of a Gaussian cut into intervals
-_POINTS = 4000  # of the grid, on each side of 0
+_POINTS = 4000  # of the grid, from 0 to epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +97,7 @@ def _(curve: GaussianBit) -> Family:
 
 @family.register
 def _(curve: Gaussian) -> Family:
-    """The noisy number, told only to within a slice: an attack, not the whole mechanism."""
+    """Cut the noisy number into slices: an attack, not the whole mechanism."""
     from scipy.special import ndtr
 
     mu = math.sqrt(curve.squared_sensitivity) / curve.sigma
@@ -113,24 +113,26 @@ def families(cost: Cost) -> list[Family]:
 
 
 def adversary_profile(
-    attack: Cost | Sequence[Family], rounds: int, reach: float, *, points: int = _POINTS
+    attack: Cost | Sequence[Family], rounds: int, epsilon: float, *, points: int = _POINTS
 ) -> Callable[[float], float]:
-    """Return the adversary's delta as a function of epsilon in [0, reach], after ``rounds`` rounds of the attack.
+    """Return the adversary's delta as a function, after ``rounds`` rounds of the attack, sharp from 0 to ``epsilon``.
 
-    A round plays one family after the other in the order given; ``reach`` should lie well above the epsilons asked for,
-    since V is held constant beyond it.
+    A round plays one family after the other in the order given. ``epsilon`` is the ``points``-th point of the grid, which
+    goes on to half as much again; V is held constant beyond.
     """
-    played = [_Move.of(f, reach / points) for f in (families(attack) if isinstance(attack, Cost) else attack)]
-    x = np.linspace(-reach, reach, 2 * points + 1)
+    h = epsilon / points
+    played = [_Move.of(f, h) for f in (families(attack) if isinstance(attack, Cost) else attack)]
+    last = points + math.ceil((0.5 * epsilon + 0.1) / h)
+    x = h * np.arange(-last, last + 1)
     value = np.maximum(-np.expm1(x), 0.0)
     for _ in range(rounds):
         for move in reversed(played):  # the recursion goes from the last answer back to the first
-            value = move.best(value, reach / points)
+            value = move.best(value, h)
     g = np.exp(x)
-    return lambda epsilon: float(np.interp(math.exp(epsilon), g, value))
+    return lambda at: float(np.interp(math.exp(min(at, x[-1])), g, value))
 
 
-def adversary_delta(attack: Cost | Sequence[Family], rounds: int, epsilon: float) -> float:
+def adversary_delta(attack: Cost | Sequence[Family], rounds: int, epsilon: float, *, points: int = _POINTS) -> float:
     """Return the delta that the adversary attains at ``epsilon``; above a claimed delta, the claim is false.
 
     Examples
@@ -141,7 +143,7 @@ def adversary_delta(attack: Cost | Sequence[Family], rounds: int, epsilon: float
     >>> adversary_delta(step, 10, claimed) <= 1e-6 < adversary_delta(step, 10, 0.9 * claimed)
     True
     """
-    return adversary_profile(attack, rounds, 1.5 * epsilon + 0.1)(epsilon)
+    return adversary_profile(attack, rounds, epsilon, points=points)(epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
