@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.errors import CountsError, ParameterError
+from cutline.ranking import RankedIndices, tally
 
 Item: TypeAlias = Hashable
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -116,16 +117,15 @@ class ClosedHistogram(_Private):
 
     @classmethod
     def from_counts(cls, counts: Mapping[Any, int] | npt.NDArray[Any]) -> Self:
-        """Take ready-made counts of all candidates; an array's items are its indices."""
+        """Take ready-made counts of all candidates; an array's items are its indices, ranked when looked at."""
         items, array = _ready_counts(counts)
-        order = _rank(items, array)
-        values, multiplicities = np.unique(array, return_counts=True)
-        ranked = order if isinstance(items, range) else tuple(items[i] for i in order)
-        return cls(
-            items=_Indices(ranked) if isinstance(ranked, np.ndarray) else ranked,
-            values=values[::-1].astype(np.int64),
-            multiplicities=multiplicities[::-1].astype(np.int64),
-        )
+        values, multiplicities = tally(array)
+        ranked: Sequence[Item]
+        if isinstance(items, range):
+            ranked = RankedIndices(array, values, multiplicities)
+        else:
+            ranked = tuple(items[i] for i in _rank(items, array))
+        return cls(items=ranked, values=values, multiplicities=multiplicities)
 
     @property
     def size(self) -> int:
@@ -135,6 +135,11 @@ class ClosedHistogram(_Private):
     def top(self, n: int) -> tuple[Item, ...]:
         """Return the ``n`` first candidates, or all of them if there are fewer."""
         return tuple(self.items[:n])
+
+    def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
+        """Return the candidates at these ranks (from 0), in one look-up where ``items`` has a ``take`` for it."""
+        take = getattr(self.items, "take", None)
+        return tuple(take(ranks)) if take is not None else tuple(self.items[rank] for rank in ranks)
 
     def gaps(self, max_k: int) -> IntArray:
         """Return ``h_(k) - h_(k+1)`` for k = 1..max_k, with ``h_(i) = 0`` past the last candidate."""
@@ -155,21 +160,6 @@ def check_max_k(max_k: int) -> None:
     """Refuse a ``max_k`` that is not a whole number of at least 1."""
     if isinstance(max_k, bool) or not isinstance(max_k, int | np.integer) or max_k < 1:
         raise ParameterError("max_k must be a whole number of at least 1", f"max_k={max_k}", "Try max_k=100.")
-
-
-class _Indices(Sequence[Item]):
-    """The ranks of an index array, as Python integers, converted only when looked at."""
-
-    __slots__ = ("_order",)
-
-    def __init__(self, order: npt.NDArray[np.intp]) -> None:
-        self._order = order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._order[index].tolist() if not isinstance(index, slice) else tuple(self._order[index].tolist())
 
 
 def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:
