@@ -42,6 +42,8 @@ class Release:
         Noisy counts of the items, if they were asked for.
     seeded
         True if the draw came from a seeded generator: a simulation, not a release.
+    branched
+        True if the mechanism has several paths: which steps ran is then part of the outcome.
     """
 
     items: frozenset[Item] | tuple[Item, ...] | None
@@ -52,6 +54,7 @@ class Release:
     budget: Budget | None
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
+    branched: bool = False
 
     def __post_init__(self) -> None:
         # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
@@ -67,6 +70,8 @@ class Release:
     @property
     def outcome(self) -> Hashable:
         """Everything that became public, as a key of the mechanism's law."""
+        if self.branched:
+            return self.steps, self.items
         return self.items if isinstance(self.items, tuple) else (self.k, self.items)
 
     def listed(self) -> list[Item] | None:

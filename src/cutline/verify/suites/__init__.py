@@ -1,0 +1,1 @@
+"""The checks of each mechanism, one file each."""
