@@ -163,19 +163,20 @@ def grid_law(profile: Profile, *, interval: float, tail: float, dots: int = _FEW
     """
     reach = max(1, math.ceil(_first_within(profile, tail) / interval))
     at = _dots(reach, dots)
-    x = at * interval
+    x: FloatArray = np.asarray(at * interval, dtype=np.float64)
     deltas = np.minimum.accumulate(np.clip(profile(x), 0.0, 1.0))
     a, rise = np.exp(x), np.exp(x[:-1]) * np.expm1(np.diff(x))
     slopes = np.concatenate([[(1 - deltas[0]) / a[0]], -np.diff(deltas) / rise, [0.0]])
     at_dots = np.maximum(-np.diff(slopes) * a, 0.0)
     masses = np.zeros(2 * reach + 1)
     masses[at + reach] = at_dots
-    # The law as computed, against the profile: sums of positive terms only, so relative errors stay small.
-    falling = np.cumsum((at_dots / a)[::-1])[::-1][1:]
-    got = deltas[-1] + np.append(np.cumsum((rise * falling)[::-1])[::-1], 0.0)
-    relative = (4 * len(at) + 16 * _LARGEST_LOSS) * _ULP
+    # The law as computed, against the profile: sums of positive terms only, in the longest floats the machine has.
+    long = np.longdouble
+    falling = np.cumsum((at_dots / a)[::-1], dtype=long)[::-1][1:]
+    got = deltas[-1] + np.append(np.cumsum((rise * falling)[::-1], dtype=long)[::-1], long(0))
+    relative = 4 * len(at) * float(np.finfo(long).eps) + (16 + 4 * x[-1]) * _ULP
     short = float(np.max(deltas + _PROFILE_ERROR - got * (1 - relative)))
-    missing = 1 - (float(at_dots.sum()) + float(deltas[-1])) * (1 - relative)
+    missing = float(1 - (at_dots.sum(dtype=long) + deltas[-1]) * (1 - relative))
     return GridLaw(reach, masses, min(1.0, float(deltas[-1]) + max(short, missing, 0.0)))
 
 

@@ -1,0 +1,137 @@
+r"""Our costs in the words of dp-accounting: events for its accountants, and privacy-loss distributions to compose.
+
+What 0.6.0 can hear, and what we therefore say:
+
+=====================  ========================================  =====================================================
+use                    event                                     heard by
+=====================  ========================================  =====================================================
+Gaussian               ``GaussianDpEvent``                       RDP accountant exactly; PLD accountant exactly under
+                                                                 ADD_REMOVE, with doubled sensitivity under REPLACE
+all others             ``ZCDpEvent``, the smallest rho we prove  RDP accountant; the PLD accountant refuses it
+=====================  ========================================  =====================================================
+
+No event stands for a Rényi curve, an exponential mechanism, a two-point law or a delta, so zCDP is the honest word for all
+of them: nearly free for bounded range, dear for a bit table, which is shaped for one order. A delta cannot be said at all
+(`to_event` refuses; `to_event_and_delta` takes it off the target). `to_pld` says everything, deltas included.
+
+``RandomizedResponseDpEvent`` is never used, though it fits pure steps: the PLD accountant of 0.6.0 composes it once, whatever
+the count of the `SelfComposedDpEvent` around it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from cutline.errors import ParameterError
+from cutline.interop.concentration import certified_rho
+from cutline.privacy.adjacency import Adjacency
+from cutline.privacy.cost import Cost, Use
+from cutline.privacy.curves import Normal, check_positive
+from cutline.privacy.pld import composed, failing, parts_of
+from cutline.privacy.rounding import fraction_down
+
+
+def to_event(cost: Cost) -> Any:
+    r"""Return the ``DpEvent`` of a cost without delta.
+
+    **Privacy.** What an accountant under `neighbouring_relation` reports for the event is never below what the cost
+    guarantees [docs/interop.md]; for bit tables it is far above it.
+
+    Raises
+    ------
+    ParameterError
+        The cost has a delta, or a curve for which no zCDP parameter can be proved.
+
+    Examples
+    --------
+    >>> from cutline.privacy import Adjacency, Cost, Gaussian
+    >>> to_event(600 * Cost.of(Gaussian(sigma=64.0), adjacency=Adjacency.ADD_REMOVE)).count
+    600
+    """
+    if cost.delta > 0:
+        raise ParameterError(
+            "dp-accounting has no event for a delta",
+            f"cost.delta={cost.delta:.3g}",
+            "Use to_event_and_delta, or to_pld, which carries it.",
+        )
+    return _event(cost)
+
+
+def to_event_and_delta(cost: Cost, delta: float) -> tuple[Any, float]:
+    r"""Return the event of the cost outside its delta, and the delta to ask the accountant for.
+
+    Composed with other events, an accountant's epsilon at the second value holds at ``delta`` for everything together:
+    ``d' = (delta - delta_0) / (1 - delta_0)``, rounded down [docs/proofs/composition.md].
+    """
+    outside = Fraction(cost.delta)
+    if not outside < delta < 1:
+        raise ParameterError(
+            "delta must be below 1 and above the cost's own",
+            f"delta={delta}, cost.delta={cost.delta:.3g}",
+            "Raise delta.",
+        )
+    return _event(cost), fraction_down((Fraction(delta) - outside) / (1 - outside))
+
+
+def to_pld(cost: Cost, *, value_discretization_interval: float = 1e-4, tail_mass: float = 1e-12) -> Any:
+    r"""Return the cost, deltas included, as a ``PrivacyLossDistribution`` to ``compose`` with others of the same interval.
+
+    Parameters
+    ----------
+    cost
+        All of whose uses have a known profile.
+    value_discretization_interval
+        As in dp-accounting, where 1e-4 is the default.
+    tail_mass
+        What may be moved to infinity to keep the grid short.
+    """
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    check_positive("value_discretization_interval", value_discretization_interval)
+    check_positive("tail_mass", tail_mass)
+    interval, parts = value_discretization_interval, parts_of(cost)
+    if parts is None:
+        raise ParameterError(
+            "a privacy-loss distribution needs uses with a known profile",
+            ", ".join(sorted({use.curve.kind for use in cost.uses})),
+            "Use to_event_and_delta with the RDP accountant.",
+        )
+    law = failing(interval, cost.delta)
+    if parts:
+        uses = sum(part.times for part in parts)
+        law = composed(parts, interval=interval, tail=tail_mass / (2 * uses)).compose(law)
+    # One distribution for both directions: our profiles are the larger of the two already.
+    return PrivacyLossDistribution(law)
+
+
+def neighbouring_relation(adjacency: Adjacency) -> Any:
+    """Return dp-accounting's name of the relation; give it to the accountant."""
+    from dp_accounting import NeighboringRelation
+
+    return {
+        Adjacency.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
+        Adjacency.REPLACE: NeighboringRelation.REPLACE_ONE,
+    }[Adjacency(adjacency)]
+
+
+def _event(cost: Cost) -> Any:
+    import dp_accounting
+
+    events = [_one_kind(use) for use in cost.uses]
+    if not events:
+        return dp_accounting.NoOpDpEvent()
+    return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
+
+
+def _one_kind(use: Use) -> Any:
+    import dp_accounting
+
+    if isinstance(use.curve, Normal) and use.curve.mu < math.inf:
+        # mu is the whole distance between neighbours under our relation. The RDP accountant reads the multiplier so under
+        # every relation; the PLD accountant doubles it under REPLACE_ONE: too much, never too little.
+        one = dp_accounting.GaussianDpEvent(noise_multiplier=(1 - 2.0**-50) / use.curve.mu)
+    else:
+        one = dp_accounting.dp_event.ZCDpEvent(rho=certified_rho(use.curve))
+    return one if use.times == 1 else dp_accounting.SelfComposedDpEvent(one, use.times)
