@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cutline.errors import BudgetError
+from cutline.mechanisms.pure_step import largest_pure
 from cutline.mechanisms.top_stable import RATIO, THRESHOLD_SHARE, tail_within
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.rounding import fraction_down
@@ -76,11 +77,7 @@ def _within(budget: Budget, limits: Filter) -> tuple[float, float]:
             "Make it with budget.filter(order=..., delta_share=...).",
         )
     rdp = fraction_down(Fraction(limits.rdp) / budget.releases)
-    # The curve is at most epsilon, and at most a eps^2 / 2; it is at least epsilon minus a constant.
-    low = max(rdp, math.sqrt(2 * rdp / limits.order)) * _INSIDE
-    high = 2 * low + rdp + math.log(2) * limits.order / (limits.order - 1)
-    epsilon = largest(lambda e: Pure(epsilon=e).rdp(limits.order) <= rdp, low=low, high=high, relative=_FINE)
-    return epsilon, _each(limits.delta, 1.0, budget.releases)
+    return largest_pure(order=limits.order, rdp=rdp), _each(limits.delta, 1.0, budget.releases)
 
 
 def _each(delta: float, share: float, releases: int) -> float:
