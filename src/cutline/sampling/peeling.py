@@ -52,9 +52,9 @@ def peel(weights: Weights, draws: int, *, rng: Source | None = None) -> IntArray
     *Certainty.* Let the window begin at the best group left and hold every group within ``2 reach`` of the score it was built
     for, ``reach * rate = ln(members) + 44 ln 2``; it is used while the best score left is within ``reach`` of that one. What
     lies below weighs at most ``members * exp(-reach * rate) = 2^-44`` of the best group left, so leaving it out moves a
-    boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size below 250 with three roundings), sums add
-    2^-53 per group: together less than the 4 gamma of `cutline.sampling.inversion.invert`. A draw is accepted only if its
-    whole interval is farther than that band from every boundary, the lower end of the window included.
+    boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size below 250 with three
+    roundings), sums add 2^-53 per group: together less than the 4 gamma of `cutline.sampling.inversion.invert`. A draw is
+    accepted only if its whole interval is farther than that band from every boundary, the window's lower end included.
 
     *Members.* Equals are interchangeable: a uniform integer picks one of those left in the group, by a shuffle that remembers
     only what it moved.

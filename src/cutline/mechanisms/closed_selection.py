@@ -1,0 +1,137 @@
+r"""What the selectors of a closed domain share: their refusals, and how equal steps spend a budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, Histogram, IntArray
+from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
+from cutline.privacy.conversion import rdp_within
+from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules import RULES, best_order
+
+Step: TypeAlias = type[BoundedRange] | type[Pure]
+
+LARGEST_LAW = 10**5
+_INSIDE = 1 - 1e-9  # room for what curves and conversions round up
+_CLOSE = 1 - 1e-8
+_ROUNDS = 40
+_MOST_STEPS = 10_000  # of the optimal composition of pure steps: its terms grow with them
+
+
+def checked_k(k: int) -> int:
+    """Return k as an integer; refuse one that is not a whole number of at least 1."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError("k must be a whole number of at least 1", f"k={k}", "Try k=10.")
+    return int(k)
+
+
+def closed(histogram: Histogram, *, name: str, k: int, spare: int = 0) -> ClosedHistogram:
+    """Return the histogram if its domain is closed and has ``k + spare`` candidates; both are public."""
+    if not isinstance(histogram, ClosedHistogram):
+        raise DomainError(
+            f"{name} needs a closed domain: on an open one, which items exist is itself private",
+            "an open histogram",
+            "List the candidates when counting, or use limited-domain.",
+        )
+    if histogram.size < k + spare:
+        raise ParameterError(
+            f"k must be {'below' if spare else 'at most'} the number of candidates",
+            f"k={k}, {histogram.size} candidates",
+            "Lower k or list more candidates.",
+        )
+    return histogram
+
+
+def counts_by_rank(histogram: ClosedHistogram) -> IntArray:
+    """Return one count per candidate, descending; for small domains."""
+    return np.repeat(histogram.values, histogram.multiplicities)
+
+
+def check_outcomes(outcomes: int, *, k: int, size: int) -> None:
+    """Refuse to list a law that is too long; it depends on public numbers only."""
+    if outcomes > LARGEST_LAW:
+        raise LawTooLarge(
+            f"a law is listed up to {LARGEST_LAW} outcomes", f"k={k}, {size} candidates", "Lower k, or sample."
+        )
+
+
+@lru_cache(maxsize=256)
+def step_within(budget: Budget, limits: Filter | None, *, step: Step, times: int) -> float:
+    r"""Return the largest epsilon of one step when ``times`` equal steps make a release.
+
+    **Privacy.** The steps of all releases together fit the budget by one of the rules `rdp`, `pure` and (for pure steps)
+    `advanced`, whichever allows most; or, with a filter, its limit at its order.
+
+    Examples
+    --------
+    >>> budget = Budget(epsilon=1.0, delta=1e-6)
+    >>> [round(step_within(budget, None, step=BoundedRange, times=k), 4) for k in (1, 10, 100)]
+    [1.0016, 0.1498, 0.0444]
+    """
+    steps = times * budget.releases
+    if limits is not None:
+        if not (budget.covers(limits) and limits.rdp > 0):
+            raise BudgetError(
+                "the filter must lie within the budget and leave something to spend",
+                f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
+                "Make it with budget.filter(order=..., delta_share=...).",
+            )
+        return _at_order(step, order=limits.order, rdp=limits.rdp, steps=steps)
+    added = fraction_down(Fraction(budget.epsilon) / steps)
+    return max(added, _by_renyi(budget, step, steps), _by_optimal_composition(budget, step, steps, added))
+
+
+def _total(step: Step, epsilon: float, steps: int) -> Cost:
+    # The curves do not know the adjacency relation; any will do to add them up.
+    return steps * Cost.of(step(epsilon=epsilon), adjacency=Adjacency.ADD_REMOVE)
+
+
+def _at_order(step: Step, *, order: float, rdp: float, steps: int) -> float:
+    """Return the largest epsilon whose curve at one order stays within an even share of ``rdp``."""
+    share = fraction_down(Fraction(rdp) / steps * Fraction(_INSIDE))
+    if not share > 0:
+        raise BudgetError("the budget must leave something for every step", f"{steps} steps", "Lower k or releases.")
+    if step is BoundedRange:
+        return BoundedRange.within(order=order, rdp=share).epsilon
+    # Pure DP costs at most epsilon, and at least epsilon less what a coin of that bias hides.
+    low = share * (1 - 1e-12)
+    high = low
+    while Pure(epsilon=high).rdp(order) <= share:
+        high *= 2
+    return largest(lambda e: Pure(epsilon=e).rdp(order) <= share, low=low, high=high, relative=1e-12)
+
+
+def _by_renyi(budget: Budget, step: Step, steps: int) -> float:
+    """Spend the budget at the Rényi order that is best for what it buys: alternate between the two."""
+    cost = _total(step, fraction_down(Fraction(budget.epsilon) / steps), steps)
+    best = 0.0
+    for _ in range(_ROUNDS):
+        order = best_order(cost, budget.delta)
+        rdp = rdp_within(order=order, epsilon=budget.epsilon, delta=budget.delta, slack=0.0)
+        if not rdp > 0:
+            break
+        epsilon = _at_order(step, order=order, rdp=rdp, steps=steps)
+        cost = _total(step, epsilon, steps)
+        spent = RULES["rdp"](cost, budget.delta)
+        if spent <= budget.epsilon:
+            best = max(best, epsilon)
+        if spent >= budget.epsilon * _CLOSE:
+            break
+    return best
+
+
+def _by_optimal_composition(budget: Budget, step: Step, steps: int, added: float) -> float:
+    """Spend the budget by the optimal composition of pure steps, which addition never beats."""
+    if step is not Pure or steps > _MOST_STEPS:  # a bounded range is known better than as pure steps
+        return added
+
+    def fits(epsilon: float) -> bool:
+        return RULES["advanced"](_total(step, epsilon, steps), budget.delta) <= budget.epsilon
+
+    return largest(fits, low=added, high=budget.epsilon, relative=1e-8)
