@@ -1,0 +1,235 @@
+r"""Noisy counts of a set that has already been released: an optional second step after any mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from cutline.errors import AdjacencyError, BudgetError, ParameterError
+from cutline.histogram import Histogram, IntArray, Item, OpenHistogram, check_max_k, item_key
+from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
+from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules import best_order, rdp
+from cutline.release import Release
+from cutline.sampling import Source, resolve
+from cutline.sampling.discrete_gaussian import discrete_gaussian
+
+_INSIDE = 1 - 1e-9
+_CHUNK = 4096
+_MOST_DELTA = 0.9
+_ROUNDS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyCounts:
+    r"""The counts of at most ``max_k`` released items, each with discrete Gaussian noise.
+
+    **Privacy.** One person moves each count by at most 1 under both relations, so k counts have squared L2 sensitivity k and
+    cost ``order * k / (2 sigma^2)`` [CKS20, Theorem 4; docs/proofs/noisy-counts.md]. The items must already be public. The cost
+    before any data is that of ``max_k`` counts; what a release is charged is the k that went out.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise.
+    max_k
+        The largest set that may be counted.
+    adjacency
+        Who is protected.
+
+    Examples
+    --------
+    >>> from cutline.sampling import SeededSource
+    >>> noisy = NoisyCounts.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=3)
+    >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 12}, max_k=3)
+    >>> f"{noisy.sigma:.2f}", noisy.counts(counts, ["a", "b"], rng=SeededSource(0))
+    ('7.85', {'a': 347, 'b': 329})
+    """
+
+    sigma: float
+    max_k: int
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        check_max_k(self.max_k)
+        Gaussian(sigma=self.sigma)  # refuses what is not above 0 and finite
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        max_k: int,
+    ) -> Self:
+        """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
+        check_max_k(max_k)
+        if filter is not None:
+            if not (budget.covers(filter) and filter.rdp > 0):
+                raise BudgetError(
+                    "the filter must lie within the budget and leave something to spend",
+                    f"order={filter.order:.3g}, rdp={filter.rdp:.3g}, delta={filter.delta:.3g}",
+                    "Make it with budget.filter(order=..., delta_share=...).",
+                )
+            rdp_each = float(Fraction(filter.rdp) / budget.releases)
+            sigma = math.sqrt(filter.order * max_k / (2 * rdp_each * _INSIDE))
+            return cls(sigma=sigma, max_k=max_k, adjacency=adjacency)
+
+        def fits(precision: float) -> bool:
+            ready = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
+            return rdp(budget.releases * ready.cost, budget.delta) <= budget.epsilon
+
+        # zCDP is never better than the best order: its sigma is a start that fits, and is not far off.
+        log = math.log(1 / budget.delta)
+        rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases
+        start = math.sqrt(2 * rho / max_k)
+        precision = largest(fits, low=start * _INSIDE, high=4 * start, relative=1e-9)
+        return cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of the largest set."""
+        return self.cost_of(self.max_k)
+
+    def cost_of(self, k: int) -> Cost:
+        """Return the cost of counting k items; nothing for none."""
+        if k == 0:
+            return Cost(adjacency=self.adjacency)
+        curve = Gaussian(sigma=self.sigma, squared_sensitivity=float(k), discrete=True)
+        return Cost.of(curve, adjacency=self.adjacency)
+
+    def counts(self, histogram: Histogram, items: Iterable[Item], *, rng: Source | None = None) -> dict[Item, int]:
+        """Return a noisy count for each of the public ``items``, in the items' own order; it may be negative."""
+        public = sorted(set(items), key=item_key)
+        if len(public) > self.max_k:
+            raise ParameterError(
+                "noisy counts are made for at most max_k items",
+                f"{len(public)} items, max_k={self.max_k}",
+                "Raise max_k.",
+            )
+        true = true_counts(histogram, public)
+        noise = discrete_gaussian(len(public), sigma=self.sigma, rng=rng)
+        return dict(zip(public, (true + noise).tolist(), strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters as plain data."""
+        return {"sigma": self.sigma, "max_k": self.max_k}
+
+
+def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, rng: Source | None = None) -> Release:
+    r"""Return the release with noisy counts of its items, drawn from the histogram it was made from.
+
+    A withheld release, or an empty set, comes back as it is: there is nothing to count and nothing to pay. What is charged is
+    the number of items that went out, which is public by then.
+    """
+    if release.cost.adjacency != noisy.adjacency:
+        raise AdjacencyError(
+            "a release and its counts protect the same people",
+            f"{release.cost.adjacency} and {noisy.adjacency}",
+            "Calibrate both for the same relation.",
+        )
+    if release.counts is not None:
+        raise ParameterError("a release is counted once", "a release with counts", "Release again.")
+    if not release.items:
+        return release
+    source = resolve(rng)
+    counts = noisy.counts(histogram, release.items, rng=source)
+    return replace(
+        release,
+        counts=counts,
+        cost=release.cost + noisy.cost_of(len(counts)),
+        steps=(*release.steps, "counts"),
+        mechanism={**release.mechanism, "counts": noisy.describe()},
+        seeded=release.seeded or source.seeded,
+    )
+
+
+def calibrate_with_counts(
+    kind: Any,
+    budget: Budget,
+    *,
+    counted: int,
+    share: float = 0.2,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    **public: Any,
+) -> tuple[Any, NoisyCounts]:
+    r"""Calibrate a mechanism and the counts of what it releases for one budget together.
+
+    **Privacy.** The mechanism is first calibrated alone; the Rényi order and delta it asks for fix one filter, whose Rényi
+    limit is then split, so that the sum of both costs stays within the budget for all its releases.
+
+    Parameters
+    ----------
+    kind
+        A registered mechanism class.
+    budget
+        Total (epsilon, delta) for ``budget.releases`` releases, each with its counts.
+    counted
+        The largest set that can go out.
+    share
+        What the counts take of the Rényi limit, between 0 and 1.
+    adjacency, public
+        As for ``kind.calibrate``.
+    """
+    if not 0 < share < 1:
+        raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.2.")
+    alone = kind.calibrate(budget, adjacency=adjacency, **public)
+    # All of delta may not go to the mechanism: something must be left for the conversion.
+    delta_share = min(float(Fraction(alone.cost.delta) * budget.releases / Fraction(budget.delta)), _MOST_DELTA)
+    curves = Cost(adjacency=alone.cost.adjacency, uses=tuple(replace(use, delta=0.0) for use in alone.cost.uses))
+    order = best_order(budget.releases * curves, (1 - delta_share) * budget.delta)
+    for _ in range(_ROUNDS):
+        limits = budget.filter(order=order, delta_share=delta_share)
+        mine = fraction_down(Fraction(limits.rdp) * Fraction(share))
+        rest = fraction_down(Fraction(limits.rdp) - Fraction(mine))
+        allowance = Filter(order=order, rdp=rest, delta=limits.delta)
+        mechanism = kind.calibrate(budget, adjacency=adjacency, filter=allowance, **public)
+        allowance = Filter(order=order, rdp=mine, delta=0.0)
+        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, filter=allowance, max_k=counted)
+        # A single release likes a high order and Gaussian noise a low one: go where both together convert best.
+        total = budget.releases * (mechanism.cost + noisy.cost)
+        if rdp(total, budget.delta) >= budget.epsilon * (1 - 1e-6):
+            break
+        order = best_order(total, budget.delta)
+    return mechanism, noisy
+
+
+def true_counts(histogram: Histogram, items: list[Item]) -> IntArray:
+    r"""Return the true counts of public items: private, and never shown.
+
+    An open histogram holds its top ``max_k + 1`` counts only; any other item reads as the smallest of them. So the answer is
+    ``max(h_i, h_(max_k+1))`` for every item that could be asked about, which one person moves by at most 1.
+    """
+    ranks = _ranks(histogram, items)
+    if isinstance(histogram, OpenHistogram):
+        floor = int(histogram.counts[-1])
+        return np.array(
+            [histogram.counts[r] if r is not None else floor for r in map(ranks.get, items)], dtype=np.int64
+        )
+    if len(ranks) < len(items):
+        raise ParameterError(
+            "counted items must be among the candidates", "another item", "Use the histogram of the release."
+        )
+    ends = np.cumsum(histogram.multiplicities)
+    places = np.searchsorted(ends, np.array([ranks[item] for item in items], dtype=np.int64), side="right")
+    found: IntArray = histogram.values[places]
+    return found
+
+
+def _ranks(histogram: Histogram, items: list[Item]) -> dict[Item, int]:
+    """Find the ranks of some items from the top, in growing chunks: a lazy list of names is asked for no more than needed."""
+    wanted, found = set(items), dict[Item, int]()
+    start, size, end = 0, max(_CHUNK, len(items)), len(histogram.items)
+    while start < end and len(found) < len(wanted):
+        for rank, item in enumerate(histogram.items[start : start + size], start=start):
+            if item in wanted:
+                found[item] = rank
+        start, size = start + size, 2 * size
+    return found
