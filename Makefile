@@ -21,9 +21,11 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
 	$(BIN)/cutline verify
 
-bench: $(VENV)/dev.done  ## measure; ratios within one run
+bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/count_duckdb.py
+	$(BIN)/python benchmarks/accounting.py
+	$(BIN)/python benchmarks/exact_rule.py
 
 $(VENV)/core.done: requirements/core.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +35,10 @@ $(VENV)/core.done: requirements/core.lock pyproject.toml
 
 $(VENV)/dev.done: $(VENV)/core.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
+	touch $@
+
+$(VENV)/bench.done: $(VENV)/dev.done requirements/bench.lock
+	$(PIP) -r requirements/bench.lock
 	touch $@
 
 clean:  ## remove the environment and caches

@@ -31,8 +31,9 @@ def top(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     releases: int = 1,
-    max_k: int = 100,
-    mechanism: str = "stable-top-k",
+    k: int | None = None,
+    max_k: int | None = None,
+    mechanism: str | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     candidates: Sequence[Item] | None = None,
     where: str | None = None,
@@ -53,10 +54,13 @@ def top(
         The columns that name who did something and what it was; not needed for ready counts.
     epsilon, delta, releases
         The total budget, and how many releases of this kind share it.
+    k
+        How many items to release; None lets the mechanism find where the top ends.
     max_k
-        The largest cut that can come out; public.
+        How many counts are looked at, and the largest cut that can come out; public. 100 by default, with k
+        ``max(100, 10 k)``.
     mechanism
-        A registered name.
+        A registered name; by default ``"stable-top-k"``, with k ``"test-first"``.
     adjacency
         ``"add-remove"`` (one user joins or leaves) or ``"replace"`` (one user's rows change).
     candidates
@@ -90,11 +94,14 @@ def top(
     (3, ['castle', 'harbour', 'museum'])
     """
     rng = resolve(rng)
+    max_k = default_max_k(k) if max_k is None else max_k
     ready = calibrated(
-        mechanism,
+        mechanism or default_mechanism(k),
         Budget(epsilon=epsilon, delta=delta, releases=releases),
         adjacency=adjacency,
         closed=candidates is not None,
+        candidates=None if candidates is None else len(candidates),
+        k=k,
         max_k=max_k,
         **public,
     )
@@ -116,7 +123,9 @@ def calibrated(
     *,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     closed: bool | None = None,
-    max_k: int = 100,
+    candidates: int | None = None,
+    k: int | None = None,
+    max_k: int | None = None,
     **public: Any,
 ) -> Mechanism:
     """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
@@ -131,12 +140,17 @@ def calibrated(
         Who is protected.
     closed
         Whether it will be given a closed domain; None if that is not known yet.
+    candidates
+        How many candidates a closed domain has; passed on if the mechanism asks for it.
+    k
+        How many items to release; for mechanisms that are told.
     max_k
         How many counts will be looked at; passed on if the mechanism asks for it.
     **public
         The mechanism's own parameters.
     """
     kind = registered(name)
+    max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     domain = "closed" if closed else "open"
     if closed is not None and domain not in kind.domains:
@@ -152,17 +166,34 @@ def calibrated(
         raise ParameterError(
             f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
         )
-    if "max_k" in accepted:
-        public["max_k"] = max_k
+    if ("k" in accepted) != (k is not None):
+        raise ParameterError(
+            f"{name} must be told k" if k is None else f"{name} finds k by itself",
+            f"k={k}",
+            "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
+        )
+    offered = {"k": k, "max_k": max_k, "candidates": candidates}
+    public |= {key: value for key, value in offered.items() if key in accepted and value is not None}
     ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **public)
     return ready
+
+
+def default_max_k(k: int | None) -> int:
+    """Return how many counts are looked at unless the caller says."""
+    return 100 if k is None else max(100, 10 * k) if isinstance(k, int) else 100
+
+
+def default_mechanism(k: int | None) -> str:
+    """Return the mechanism for an open question, or for a told k."""
+    return "stable-top-k" if k is None else "test-first"
 
 
 def plan(
     budget: Budget,
     *,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-    max_k: int = 100,
+    k: int | None = None,
+    max_k: int | None = None,
     prior: Any = None,
 ) -> Plan:
     """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
@@ -173,9 +204,10 @@ def plan(
     >>> found.recommended.mechanism, f"{found.recommended.recall:.3f}"
     ('stable-top-k', '1.000')
     """
+    max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
-    return compare(budget, adjacency=_relation(adjacency), max_k=max_k, prior=known)
+    return compare(budget, adjacency=_relation(adjacency), k=k, max_k=max_k, prior=known)
 
 
 def _relation(adjacency: Adjacency | str) -> Adjacency:

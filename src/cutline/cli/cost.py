@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 @guarded
 def cost(
-    mechanism: o.Mechanism = "stable-top-k",
+    mechanism: o.Mechanism = None,
     epsilon: o.Epsilon = 1.0,
     delta: o.Delta = 1e-6,
     releases: o.Releases = 1,
-    max_k: o.MaxK = 100,
+    k: o.K = None,
+    max_k: o.MaxK = None,
     min_k: o.MinK = None,
     target: o.Target = None,
     weight: o.Weight = None,
@@ -39,16 +40,23 @@ def cost(
       cutline cost --epsilon 1 --releases 10
       cutline cost --test paper --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.api import calibrated
+    from cutline.api import calibrated, default_max_k, default_mechanism
     from cutline.cli.show import working
     from cutline.privacy import Budget
 
+    max_k = default_max_k(k) if max_k is None else max_k
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     wishes = o.given(min_k=min_k, target=target, weight=weight, clip=clip)
-    cut = target or min_k or 1
+    cut = k or target or min_k or 1
     with working("Calibrating"):
         ready: Any = calibrated(
-            mechanism, budget, adjacency=str(adjacency), max_k=max_k, **wishes, **o.given(choose=choose, test=test)
+            mechanism or default_mechanism(k),
+            budget,
+            adjacency=str(adjacency),
+            k=k,
+            max_k=max_k,
+            **wishes,
+            **o.given(choose=choose, test=test),
         )
         rules = dict((releases * ready.cost).epsilons(delta))
         gap = gap_needed(ready, max_k=max_k, cut=cut)
@@ -75,7 +83,7 @@ def gap_needed(ready: Any, *, max_k: int, cut: int = 1) -> int | None:
     """Return the one-gap number, or None where no gap is enough."""
     from cutline.mechanisms.one_gap import one_gap
 
-    gap = one_gap(ready.chance, max_k=max_k, k=cut)
+    gap = one_gap(ready.chance, max_k=max_k, k=cut, closed="open" not in ready.domains)
     return gap if gap <= 2**30 else None
 
 

@@ -33,11 +33,18 @@ class Test(StrEnum):
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
-Mechanism = Annotated[str, typer.Option(metavar="NAME", help="Which mechanism to take.")]
+Mechanism = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which mechanism to take.  [default: stable-top-k, with --k test-first]"),
+]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="Total epsilon of all releases.")]
 Delta = Annotated[float, typer.Option(metavar="D", help="Total delta of all releases.")]
 Releases = Annotated[int, typer.Option(metavar="T", help="How many releases of this kind share the budget.")]
-MaxK = Annotated[int, typer.Option(metavar="N", help="The largest cut that can come out.")]
+K = Annotated[int | None, typer.Option("--k", metavar="K", help="How many items to release; without it, k is found.")]
+MaxK = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="How many ranks are looked at.  [default: 100, with --k max(100, 10 k)]"),
+]
 MinK = Annotated[int | None, typer.Option(metavar="N", help="The smallest cut that can come out.  [default: 1]")]
 Target = Annotated[int | None, typer.Option(metavar="K", help="The cut wished for; needs --weight.")]
 Weight = Annotated[float | None, typer.Option(metavar="W", help="How much gap one rank away from --target is worth.")]

@@ -26,7 +26,8 @@ def plan(
     epsilon: o.Epsilon = 1.0,
     delta: o.Delta = 1e-6,
     releases: o.Releases = 1,
-    max_k: o.MaxK = 100,
+    k: o.K = None,
+    max_k: o.MaxK = None,
     adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
     prior: Prior = None,
     as_json: o.AsJson = False,
@@ -40,6 +41,7 @@ def plan(
     \b
     Example:
       cutline plan --epsilon 1 --releases 100
+      cutline plan --k 10
       cutline plan --epsilon 1 --prior published-2024.json --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.api import plan as compare
@@ -50,7 +52,7 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     known = None if prior is None else read_counts(prior)
     with working("Calibrating every mechanism"):
-        found = compare(budget, adjacency=str(adjacency), max_k=max_k, prior=known)
+        found = compare(budget, adjacency=str(adjacency), k=k, max_k=max_k, prior=known)
     if as_json:
         print_json(
             {
@@ -58,7 +60,8 @@ def plan(
                 "delta": delta,
                 "releases": releases,
                 "adjacency": str(adjacency),
-                "max_k": max_k,
+                "k": found.k,
+                "max_k": found.max_k,
                 "recommended": _name(found.recommended),
                 "options": [
                     {

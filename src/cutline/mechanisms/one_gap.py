@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutline.histogram import OpenHistogram
+import numpy as np
+
+from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
 
 FARTHEST = 1 << 30
 
@@ -27,9 +29,14 @@ def smallest(holds: Callable[[int], bool]) -> int:
 
 
 def one_gap(
-    chance: Callable[[OpenHistogram, int], float], *, max_k: int, k: int | None = None, success: float = 0.9
+    chance: Callable[[Histogram, int], float],
+    *,
+    max_k: int,
+    k: int | None = None,
+    success: float = 0.9,
+    closed: bool = False,
 ) -> int:
-    r"""Return the one-gap number of a mechanism, computed from its exact law.
+    r"""Return the one-gap number of a mechanism, computed from its exact law; above `FARTHEST` if no gap is enough.
 
     Parameters
     ----------
@@ -41,10 +48,15 @@ def one_gap(
         Where the one gap is; the middle by default. Without a preference it does not matter where.
     success
         Required probability of releasing exactly the right set.
+    closed
+        Ask about a closed domain of ``max_k`` candidates.
     """
     cut = k or (max_k + 1) // 2
 
     def holds(gap: int) -> bool:
-        return chance(OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k), cut) >= success
+        histogram: Histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k)
+        if closed:
+            histogram = ClosedHistogram.from_counts(np.where(np.arange(max_k) < cut, gap, 0))
+        return chance(histogram, cut) >= success
 
     return smallest(holds)

@@ -6,15 +6,19 @@ must be to go out half of the time, or 19 times in 20; and, on a public prior hi
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cutline.errors import CutlineError
-from cutline.histogram import Histogram
+from cutline.errors import CutlineError, LawTooLarge
+from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.registry import MECHANISMS
 from cutline.privacy import Adjacency, Budget
+from cutline.sampling import SeededSource
+
+_RUNS = 400  # of a law too large to list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class Plan:
 
     budget: Budget
     adjacency: Adjacency
+    k: int | None
     max_k: int
     options: tuple[Option, ...]
 
@@ -47,6 +52,7 @@ def plan(
     budget: Budget,
     *,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    k: int | None = None,
     max_k: int = 100,
     prior: Histogram | None = None,
 ) -> Plan:
@@ -58,8 +64,10 @@ def plan(
         Total (epsilon, delta) and the number of releases that share it.
     adjacency
         Who is protected.
+    k
+        How many items to release; None compares the mechanisms that find where the top ends, a number those that are told.
     max_k
-        The largest cut anyone may ask about.
+        How many counts are looked at.
     prior
         A *public* histogram (last year's published counts, say) on which expected recall of its true cut, the largest gap, is
         computed. Never the private counts: a plan made from them would depend on them.
@@ -71,21 +79,29 @@ def plan(
     ({'choose': 'argmax'}, 337)
     """
     options = []
-    for name, kind in MECHANISMS.items():
+    for kind in MECHANISMS.values():
+        accepted = inspect.signature(kind.calibrate).parameters
+        if ("k" in accepted) != (k is not None):
+            continue
+        told = {key: value for key, value in {"k": k, "max_k": max_k}.items() if key in accepted}
         for parameters in kind.variants:
-            ready = kind.calibrate(budget, adjacency=adjacency, max_k=max_k, **parameters)
-            gaps = [one_gap(ready.chance, max_k=max_k, success=success) for success in (0.5, 0.95)]
-            options.append(
-                Option(
-                    mechanism=name,
-                    parameters=parameters,
-                    gap_50=None if gaps[0] > FARTHEST else gaps[0],
-                    gap_95=None if gaps[1] > FARTHEST else gaps[1],
-                    recall=None if prior is None else expected_recall(ready, prior, max_k=max_k),
-                )
-            )
+            ready = kind.calibrate(budget, adjacency=adjacency, **told, **parameters)
+            options.append(_option(ready, parameters, k=k, max_k=max_k, prior=prior))
     ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
-    return Plan(budget=budget, adjacency=adjacency, max_k=max_k, options=tuple(ranked))
+    return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
+
+
+def _option(ready: Any, parameters: Mapping[str, Any], *, k: int | None, max_k: int, prior: Histogram | None) -> Option:
+    closed = "open" not in ready.domains
+    gaps = [one_gap(ready.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
+    fits = prior is not None and ("closed" if isinstance(prior, ClosedHistogram) else "open") in ready.domains
+    return Option(
+        mechanism=ready.name,
+        parameters=parameters,
+        gap_50=None if gaps[0] > FARTHEST else gaps[0],
+        gap_95=None if gaps[1] > FARTHEST else gaps[1],
+        recall=expected_recall(ready, prior, max_k=max_k, k=k) if prior is not None and fits else None,
+    )
 
 
 def expected_recall(mechanism: Any, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
@@ -94,8 +110,15 @@ def expected_recall(mechanism: Any, histogram: Histogram, *, max_k: int, k: int 
     truth = frozenset(histogram.top(cut))
     if not truth:
         raise CutlineError("a prior must hold at least one item", "", "Leave the prior out.")
-    recall = 0.0
-    for outcome, chance in mechanism.law(histogram).items():
-        items = outcome if mechanism.ordered else outcome[-1]
-        recall += chance * len(truth & frozenset(items or ())) / len(truth)
-    return recall
+    try:
+        found = [(_items(outcome), chance) for outcome, chance in mechanism.law(histogram).items()]
+    except LawTooLarge:
+        rng = SeededSource(0)  # a simulation on public counts, repeated exactly
+        found = [(mechanism.release(histogram, rng=rng).items or (), 1 / _RUNS) for _ in range(_RUNS)]
+    return float(sum(chance * len(truth & frozenset(items)) / len(truth) for items, chance in found))
+
+
+def _items(outcome: Any) -> Any:
+    """Return the items of an outcome: an ordered tuple, (k, set) or (steps, items)."""
+    paired = len(outcome) == 2 and (outcome[1] is None or isinstance(outcome[1], frozenset | tuple))
+    return (outcome[1] or ()) if paired else outcome

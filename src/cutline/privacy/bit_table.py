@@ -20,7 +20,7 @@ from flint import arb, ctx
 
 from cutline.errors import ParameterError
 from cutline.privacy.curves import check_order, check_positive, register
-from cutline.privacy.divergence import coin_divergence, coin_divergence_ball, coin_profile
+from cutline.privacy.divergence import CoinPairs, coin_divergence_ball, coin_profile
 from cutline.privacy.greedy import fall_from_above, rise_from_below
 from cutline.privacy.rounding import ball_down
 
@@ -156,12 +156,15 @@ def _pairs(values: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     return array[:-1], array[1:]
 
 
+@lru_cache(maxsize=256)
+def _both_ways(values: tuple[float, ...]) -> CoinPairs:
+    low, high = _pairs(values)
+    return CoinPairs.of(np.concatenate([high, low]), np.concatenate([low, high]))
+
+
 @lru_cache(maxsize=4096)
 def _dearest(values: tuple[float, ...], order: float) -> float:
-    low, high = _pairs(values)
-    if low.size == 0:
-        return 0.0
-    return float(max(coin_divergence(high, low, order).max(), coin_divergence(low, high, order).max()))
+    return float(_both_ways(values).divergence(order).max(initial=0.0))
 
 
 def _within(p: float, q: float, order: float, rdp: float) -> bool:

@@ -48,8 +48,9 @@ class Cost:
     >>> step = Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)
     >>> 3 * step == step + step + step
     True
-    >>> {rule: f"{value:.3f}" for rule, value in (600 * step).epsilons(4e-7).items()}
-    {'rdp': '3.131', 'rdp-classic': '3.506', 'zcdp': '3.511', 'pure': '30.000', 'advanced': '6.369'}
+    >>> epsilons = (600 * step).epsilons(4e-7)
+    >>> {rule: f"{epsilons[rule]:.3f}" for rule in ("exact", "rdp", "zcdp", "advanced", "pure")}
+    {'exact': '2.941', 'rdp': '3.131', 'zcdp': '3.511', 'advanced': '6.369', 'pure': '30.000'}
     """
 
     adjacency: Adjacency

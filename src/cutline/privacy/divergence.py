@@ -7,6 +7,7 @@ float64 over whole tables with a running error bound, and in ball arithmetic for
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,37 +37,72 @@ def coin_divergence(p: FloatArray, q: FloatArray, order: float) -> FloatArray:
     >>> f"{coin_divergence(np.array([0.6]), np.array([0.5]), 2.0)[0]:.6f}"  # ln(1.04)
     '0.039221'
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        up, down = _log_ratio(p, q), _log_ratio(1 - p, 1 - q, difference=q - p)
-        if order == math.inf:
-            return np.where(p == q, 0.0, np.maximum(up, down)) * (1 + 4 * _SLACK)
-        first, first_error = _excess(up, order)
-        second, second_error = _excess(down, order)
-        excess = np.where(q > 0, q * first, 0.0) + np.where(q < 1, (1 - q) * second, 0.0)
-        error = np.where(q > 0, q * first_error, 0.0) + np.where(q < 1, (1 - q) * second_error, 0.0)
-        small = np.log1p(excess + error + 4 * _SLACK * excess)
-        high, low = np.log(q) + order * up, np.log1p(-q) + order * down
+    return CoinPairs.of(p, q).divergence(order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CoinPairs:
+    """Pairs of coins with everything that does not depend on the order worked out once."""
+
+    q: FloatArray
+    up: FloatArray  # ln(p/q)
+    down: FloatArray  # ln((1-p)/(1-q))
+    plain_up: FloatArray  # e^up - 1
+    plain_down: FloatArray
+    equal: npt.NDArray[np.bool_]
+    impossible: npt.NDArray[np.bool_]  # an outcome that q cannot have
+
+    @classmethod
+    def of(cls, p: FloatArray, q: FloatArray) -> CoinPairs:
+        """Work out the log-ratios, accurately also where the coins are close."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            up, down = _log_ratio(p, q), _log_ratio(1 - p, 1 - q, difference=q - p)
+            return cls(
+                q=q,
+                up=up,
+                down=down,
+                plain_up=np.expm1(up),
+                plain_down=np.expm1(down),
+                equal=p == q,
+                impossible=((q == 0) & (p > 0)) | ((q == 1) & (p < 1)),
+            )
+
+    def divergence(self, order: float) -> FloatArray:
+        """Bound the divergence of each pair at one order from above."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            farthest = np.maximum(self.up, self.down)
+            if order == math.inf:
+                return np.where(self.equal, 0.0, farthest) * (1 + 4 * _SLACK)
+            far = order * farthest > _LARGE
+            total = self._small(order)
+            if far.any():
+                total = np.where(far, self._large(order), total)
+            bound = total / (order - 1) * (1 + 8 * _SLACK)
+            bound = np.where(self.impossible, np.inf, np.where(self.equal, 0.0, bound))
+        return np.where(np.isnan(bound), np.inf, bound)
+
+    def _small(self, order: float) -> FloatArray:
+        excess, error = np.zeros_like(self.q), np.zeros_like(self.q)
+        for weight, x, expm1 in ((self.q, self.up, self.plain_up), (1 - self.q, self.down, self.plain_down)):
+            tilted, plain = np.expm1(order * x), order * expm1
+            excess += np.where(weight > 0, weight * np.maximum(tilted - plain, 0.0), 0.0)
+            # x itself is off by a few 2^-53 relative, which moves e^{a x} by about |a x| e^{a x} times that.
+            off = (2 + np.maximum(order * x, 0)) * np.abs(tilted) + 2 * np.abs(plain)
+            error += np.where(weight > 0, weight * off, 0.0)
+        return np.log1p(excess + _SLACK * (error + 4 * excess))
+
+    def _large(self, order: float) -> FloatArray:
+        log_q, log_not_q = np.log(self.q), np.log1p(-self.q)
+        high, low = log_q + order * self.up, log_not_q + order * self.down
         # log q and order * up may cancel: the allowance is for what was added, not for the sum.
-        added = np.abs(np.log(q)) + np.abs(np.log1p(-q)) + order * (np.abs(up) + np.abs(down))
-        large = np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
-        bound = np.where(order * np.maximum(up, down) > _LARGE, large, small) / (order - 1) * (1 + 8 * _SLACK)
-        impossible = ((q == 0) & (p > 0)) | ((q == 1) & (p < 1))
-        bound = np.where(impossible, np.inf, np.where(p == q, 0.0, bound))
-    return np.where(np.isnan(bound), np.inf, bound)
+        added = np.abs(log_q) + np.abs(log_not_q) + order * (np.abs(self.up) + np.abs(self.down))
+        return np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
 
 
 def _log_ratio(p: FloatArray, q: FloatArray, *, difference: FloatArray | None = None) -> FloatArray:
     gap = p - q if difference is None else difference
     relative = gap / q
     return np.where(np.abs(relative) < 0.5, np.log1p(relative), np.log(p / q))
-
-
-def _excess(x: FloatArray, order: float) -> tuple[FloatArray, FloatArray]:
-    """Return ``e^{a x} - 1 - a (e^x - 1)`` and a bound on its rounding error."""
-    tilted, plain = np.expm1(order * x), order * np.expm1(x)
-    # x itself is off by a few 2^-53 relative, which moves e^{a x} by about |a x| e^{a x} times that.
-    error = _SLACK * ((2 + np.clip(order * x, 0, None)) * np.abs(tilted) + 2 * np.abs(plain))
-    return np.maximum(tilted - plain, 0.0), error
 
 
 def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -> Any:

@@ -22,6 +22,7 @@ from cutline.privacy.rounding import fraction_up
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
+_FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0
 _SLACK = 2.0**-44  # allowance, relative, for scipy's log_ndtr (good to about 1e-15) and what follows from it
 
 
@@ -82,6 +83,9 @@ class GaussianBit:
         check_order(order)
         if order == math.inf:
             return math.inf  # the upper tail's ratio grows without bound
+        if order * self.reach > _FARTHEST:
+            # The scan would have to go very far out; releasing the noisy distance itself costs no less than its bit.
+            return fraction_up(Fraction(order) * Fraction(self.rho))
         return max(_dearest(self.sigma, self.offset, apart, order) for apart in range(1, self.reach + 1))
 
 
@@ -100,7 +104,7 @@ def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
             float(_bound(*logs, order).max()),
             float(_bound(logs[2], logs[3], logs[0], logs[1], order).max()),
         )
-        n += block
+        n, block = n + block, 2 * block
         # Beyond x: forward D <= -ln Phi(x); reverse D <= ln(1 + e^{g(x)}) / (a-1) with g(x) = a ln Q(x) - (a-1) ln Q(x+h),
         # which falls once x exceeds (a-1) h because the hazard of the normal law is at least x and grows by less than 1.
         end = n / sigma - offset

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classic
+from cutline.privacy.exact import exact
+from cutline.privacy.pld import pld
 from cutline.privacy.simple_rules import advanced, gdp, zcdp
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ RULES: dict[str, Callable[[Cost, float], float]] = {
     "gdp": gdp,
     "pure": pure,
     "advanced": advanced,
+    "exact": exact,
+    "pld": pld,
 }
 
 
