@@ -213,7 +213,7 @@ class TopStable:
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
-        plain: dict[str, Any] = {"name": self.name, "k": self.k, "max_k": self.max_k}
+        plain: dict[str, Any] = {"name": self.name, "k": int(self.k), "max_k": int(self.max_k)}
         if self.ranks is not None:
             plain["ranks"] = list(self.ranks)
         return plain | {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
