@@ -22,6 +22,7 @@ _INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _CLOSE = 1 - 1e-8
 _ROUNDS = 40
 _MOST_STEPS = 10_000  # of the optimal composition of pure steps: its terms grow with them
+_MOST_WORK = 10**8  # k times the candidates many integers of about k words, at worst
 
 
 def checked_k(k: int) -> int:
@@ -135,3 +136,13 @@ def _by_optimal_composition(budget: Budget, step: Step, steps: int, added: float
         return RULES["advanced"](_total(step, epsilon, steps), budget.delta) <= budget.epsilon
 
     return largest(fits, low=added, high=budget.epsilon, relative=1e-8)
+
+
+def check_work(size: int, *, k: int, name: str) -> None:
+    """Refuse more counting than fits in memory at worst; it depends on public numbers only."""
+    if k * k * size > _MOST_WORK:
+        raise ParameterError(
+            f"{name} takes k * k * candidates up to {_MOST_WORK:.0e}",
+            f"k={k}, {size} candidates",
+            "Use peeling-em, which takes any number.",
+        )
