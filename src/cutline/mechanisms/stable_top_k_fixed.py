@@ -1,0 +1,359 @@
+r"""Exactly k items, with the help of a large gap near k: release the stable set there, then fill it up or cut it down to k.
+
+The paper's Algorithm 3, with what it needs to be private: Limited Domain where the domain is open, the constants of the
+stated relation, and selection priced by its exact curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, Histogram
+from cutline.mechanisms.choosers import FloatArray, GapExponential
+from cutline.mechanisms.closed_selection import LARGEST_LAW
+from cutline.mechanisms.cuts import inside, remaining, upside_down
+from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
+from cutline.mechanisms.gap_tests import GapTest
+from cutline.mechanisms.limited_domain import LimitedDomain, gap_needed
+from cutline.mechanisms.peeling_em import PeelingEM
+from cutline.mechanisms.preference import Preference
+from cutline.mechanisms.selection import (
+    Items,
+    Selector,
+    chance_of,
+    drawn,
+    law_of_items,
+    rest_of,
+    same_top,
+    selector,
+    stretched,
+)
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.release import Law, Release
+from cutline.sampling import Source, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableTopKFixed:
+    r"""The top k by way of a stable set near k.
+
+    A cut j is drawn by its gap and its nearness to k, and the set above it is tested. Stable: with j = k it is the answer;
+    with j < k the missing k - j items are selected among the rest; with j > k the answer is selected inside the set, by
+    picking k items or by dropping j - k, whichever is fewer. Not stable: k items are selected from scratch. On an open domain
+    Limited Domain selects, on a closed one and inside a released set peeling (or `SubsetEM`, see
+    `cutline.mechanisms.selection`).
+
+    Released: the steps, which name j and how it went on, and the items: a set, or a list in order where it was selected from
+    scratch or picked.
+
+    **Privacy.** The chooser's cost plus the test's plus Limited Domain's with k draws; every path costs at most that at every
+    order, and is charged for what it ran [docs/proofs/stable-top-k-fixed.md].
+
+    Parameters
+    ----------
+    preference
+        The cuts that can be drawn; its target is k.
+    chooser
+        The exponential mechanism on gaps.
+    test
+        The stability test.
+    fallback
+        Limited Domain with all k draws; its epsilon is stretched where fewer are made.
+    budget
+        What the mechanism was calibrated for, if it was.
+
+    References
+    ----------
+    [ZW22] Algorithm 3; [SPEC] sections 2.5 and 8.
+
+    Examples
+    --------
+    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline.sampling import SeededSource
+    >>> mechanism = StableTopKFixed.calibrate(Budget(epsilon=1.0, delta=1e-6), k=4, max_k=20)
+    >>> counts = {"a": 940, "b": 933, "c": 929, "d": 402, "e": 11}
+    >>> release = mechanism.release(OpenHistogram.from_counts(counts, max_k=20), rng=SeededSource(0))
+    >>> release.steps, release.listed()
+    (('choose 3', 'test', 'release', 'limited-domain'), ['a', 'b', 'c', 'd'])
+    """
+
+    name: ClassVar[str] = "stable-top-k-fixed"
+    ordered: ClassVar[bool] = False
+    domains: ClassVar[tuple[str, ...]] = ("open", "closed")
+    reference: ClassVar[str] = "ZW22"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    preference: Preference
+    chooser: GapExponential
+    test: GapTest
+    fallback: LimitedDomain
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.preference.max_k != self.fallback.max_k:
+            raise ParameterError(
+                "cuts and candidates must share one max_k",
+                f"{self.preference.max_k} and {self.fallback.max_k}",
+                "Build it with calibrate.",
+            )
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        k: int,
+        max_k: int | None = None,
+        weight: float | None = None,
+        share: float = 0.5,
+        test: str = "table",
+    ) -> Self:
+        r"""Spend the whole budget as well as possible, from public numbers alone.
+
+        The Rényi order and the share of delta minimise the one-gap number of the selection on an open domain; the split between
+        choosing and testing that of the released set, as in `StableTopK`.
+
+        Parameters
+        ----------
+        budget
+            Total (epsilon, delta) for ``budget.releases`` releases.
+        adjacency
+            Who is protected.
+        filter
+            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        k
+            How many items.
+        max_k
+            The largest cut, and how many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
+        weight
+            The paper's lambda: how much gap one rank of distance from k is worth. By default as much as makes a cut e times
+            less likely per rank, the scale of the chooser's noise.
+        share
+            The part of choosing and testing, of the Rényi cost and of delta alike; half, as in the paper.
+        test
+            ``"table"``, ``"gaussian"`` or ``"paper"``, as in `StableTopK`.
+        """
+        ranks = ranks_for(k, max_k)
+        adjacency = Adjacency(adjacency)
+        if not 0 < share < 1:
+            raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.5.")
+
+        def needed(limits: Filter) -> float:
+            rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
+            return gap_needed(rest, k=k, max_k=ranks)
+
+        def build(limits: Filter) -> Any:
+            part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+            return cls._within(limits, part, budget, adjacency=adjacency, k=k, max_k=ranks, weight=weight, test=test)
+
+        ready: Self = spend(budget, filter, needed=needed, build=build)
+        return ready
+
+    @classmethod
+    def _within(
+        cls,
+        limits: Filter,
+        part: Filter,
+        budget: Budget,
+        *,
+        adjacency: Adjacency,
+        k: int,
+        max_k: int,
+        weight: float | None,
+        test: str,
+    ) -> Self:
+        """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``part``."""
+        from cutline.mechanisms.stable_top_k_calibration import calibrated_parts
+
+        chooser, gap_test = calibrated_parts(
+            replace(budget, releases=1), part, adjacency=adjacency, choices=max(max_k, 2), choose="em", test=test
+        )
+        assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
+        rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
+        by_noise = adjacency.gap_range / chooser.epsilon
+        return cls(
+            preference=Preference(max_k=max_k, target=k, weight=by_noise if weight is None else weight),
+            chooser=chooser,
+            test=gap_test,
+            fallback=LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency),
+            budget=budget,
+        )
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Who is protected."""
+        return self.fallback.adjacency
+
+    @property
+    def k(self) -> int:
+        """How many items."""
+        return self.fallback.k
+
+    @property
+    def max_k(self) -> int:
+        """The largest cut, and how many ranks may be candidates on an open domain."""
+        return self.fallback.max_k
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path: choose, test, and Limited Domain with all k draws."""
+        return self._before + self.fallback.cost
+
+    @property
+    def _before(self) -> Cost:
+        return self.chooser.cost(self.adjacency) + self.test.cost(self.adjacency)
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once on a histogram and return everything that becomes public."""
+        source = resolve(rng)
+        gaps = histogram.gaps(self.max_k)
+        scores = self.preference.scores(gaps[None, :])
+        cut = int(self.preference.choices[self.chooser.draw(scores, self.adjacency, source)[0]])
+        slack = self.chooser.slack(scores, self.adjacency)
+        passed = bool(self.test.passes(gaps[cut - 1 : cut], slack, self.adjacency, source)[0])
+        way = self._way(histogram, cut, passed=passed)
+        return Release(
+            items=way.draw(source),
+            k=self.k,
+            steps=way.steps,
+            cost=self._before + way.cost(self.adjacency),
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+            branched=True,
+        )
+
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome, to a relative 1e-12."""
+        chances, yes, no = self._chances(histogram)
+        law: dict[Hashable, float] = {}
+        from_scratch = self._way(histogram, self.k, passed=False).law()
+        for i, cut in enumerate(self.preference.choices.tolist()):
+            stable, unstable = (self._way(histogram, cut, passed=passed) for passed in (True, False))
+            for items, p in stable.law().items():
+                law[stable.steps, items] = float(chances[i] * yes[i]) * p
+            for items, p in from_scratch.items():
+                law[unstable.steps, items] = float(chances[i] * no[i]) * p
+            if len(law) > LARGEST_LAW:
+                raise LawTooLarge(
+                    f"a law is listed up to {LARGEST_LAW} outcomes",
+                    f"k={self.k}, max_k={self.max_k}",
+                    "Sample instead.",
+                )
+        return law
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out, by whatever way."""
+        chances, yes, no = self._chances(histogram)
+        scratch = self._way(histogram, self.k, passed=False).chance(k)
+        total = 0.0
+        for i, cut in enumerate(self.preference.choices.tolist()):
+            if chances[i] * yes[i] > 0:
+                total += float(chances[i] * yes[i]) * self._way(histogram, cut, passed=True).chance(k)
+            total += float(chances[i] * no[i]) * scratch
+        return total
+
+    def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the chance of each cut, and of passing and not passing the test there."""
+        gaps = histogram.gaps(self.max_k)
+        scores = self.preference.scores(gaps[None, :])
+        window = gaps[self.preference.choices - 1]
+        slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
+        return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
+
+    def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> _Way:
+        """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
+        steps: tuple[str, ...] = (f"choose {cut}", "test")
+        if not passed:
+            chosen = selector(self.fallback, histogram, k=self.k)
+            return _Way(steps=(*steps, chosen.name), whole=histogram, selector=chosen, part=histogram)
+        steps = (*steps, "release")
+        above = histogram.top(cut)
+        reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
+        most = min(self.k, histogram.size) if isinstance(histogram, ClosedHistogram) else self.k
+        way = _Way(steps=steps, whole=histogram, prefix=len(above))
+        if reach == most or (reach > most and len(above) <= most):
+            return way
+        if reach < most:
+            part = remaining(histogram, cut)
+            chosen = selector(self.fallback, part, k=self.k - cut)
+            return replace(way, steps=(*steps, chosen.name), selector=chosen, part=part)
+        return self._cut_down(way, inside(histogram, cut), surplus=reach - most)
+
+    def _cut_down(self, way: _Way, part: ClosedHistogram, *, surplus: int) -> _Way:
+        """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
+        draws = min(self.k, surplus)
+        epsilon = stretched(self.fallback.epsilon, draws=self.k, over=draws)
+        if self.k <= surplus:
+            keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
+            return replace(way, steps=(*way.steps, "pick"), prefix=0, selector=keep, part=part)
+        drop = PeelingEM(k=part.size - self.k, epsilon=epsilon, adjacency=self.adjacency)
+        spare = surplus - drop.k
+        return replace(way, steps=(*way.steps, "drop"), selector=drop, part=upside_down(part), drops=True, spare=spare)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        fallback = self.fallback.describe()
+        return {
+            "name": self.name,
+            "k": self.k,
+            "max_k": self.max_k,
+            "weight": self.preference.weight,
+            "choose": self.chooser.name,
+            "test": self.test.name,
+        } | {key: fallback[key] for key in ("epsilon", "delta", "adjacency")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _Way:
+    """How a run goes on after the test: what is kept of the top, and what is drawn to add to it or take from it."""
+
+    steps: tuple[str, ...]
+    whole: Histogram
+    prefix: int = 0  # how many of the top are in the answer, or are dropped from
+    selector: Selector | None = None
+    part: Histogram | None = None  # what the selector draws from
+    drops: bool = False
+    spare: int = 0  # draws that are paid for and not made, so that the price is a function of the steps
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        if self.selector is None:
+            return Cost(adjacency=adjacency)
+        if self.spare and isinstance(self.selector, PeelingEM):
+            return replace(self.selector, k=self.selector.k + self.spare).cost
+        return self.selector.cost
+
+    def draw(self, rng: Source) -> Items:
+        if self.selector is None or self.part is None:
+            return frozenset(self.whole.top(self.prefix))
+        return self._with(drawn(self.selector, self.part, rng))
+
+    def law(self) -> dict[Items, float]:
+        if self.selector is None or self.part is None:
+            return {frozenset(self.whole.top(self.prefix)): 1.0}
+        law: dict[Items, float] = {}
+        for items, p in law_of_items(self.selector, self.part).items():
+            found = self._with(items)
+            law[found] = law.get(found, 0.0) + p
+        return law
+
+    def _with(self, items: Items) -> Items:
+        if not self.prefix:
+            return items
+        kept = frozenset(self.whole.top(self.prefix))
+        return kept - frozenset(items) if self.drops else kept | frozenset(items)
+
+    def chance(self, k: int) -> float:
+        """Return the probability that the answer is exactly the top ``k``."""
+        if self.selector is None or self.part is None:
+            return float(same_top(self.whole, k, self.prefix))
+        if self.drops:
+            return chance_of(self.selector, self.part, self.prefix - k)
+        return chance_of(self.selector, self.part, k - self.prefix)

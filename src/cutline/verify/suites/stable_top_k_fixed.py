@@ -1,0 +1,87 @@
+r"""The exhaustive checks of fixed k by way of a stable set near it, and their negative controls."""
+
+from __future__ import annotations
+
+from cutline.mechanisms.choosers import GapExponential
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.preference import Preference
+from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
+from cutline.privacy import Adjacency, BitTable
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.stable_top_k_controls import HalfNoise, TestAtZero
+
+_STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
+_EM = GapExponential(epsilon=1.0)
+
+# k, max_k, weight of the preference, epsilon and delta of the fallback, universe.
+_CASES: tuple[tuple[int, int, float, float, float, str], ...] = (
+    (1, 3, 0.5, 1.5, 0.3, "open 3 x 6"),  # picks one of two or three
+    (2, 3, 0.0, 1.5, 0.3, "open 4 x 6"),  # fills up, or drops one
+    (3, 5, 0.3, 1.0, 0.2, "open 3 x 6"),
+    (2, 4, 1.0, 0.7, 0.1, "open 2 x 12"),
+    (1, 4, 0.5, 1.0, 0.1, "closed 3 x 6"),
+    (2, 4, 0.5, 1.0, 0.1, "closed 4 x 4"),
+    (3, 5, 0.0, 1.0, 0.1, "closed 3 x 6"),  # as many as there are
+)
+
+
+def checks() -> list[Check]:
+    """Return all checks of fixed k by way of a stable set."""
+    found = []
+    for adjacency in Adjacency:
+        for k, max_k, weight, epsilon, delta, size in _CASES:
+            found.append(
+                Check(
+                    name=f"{StableTopKFixed.name}: k = {k} of {max_k}; {adjacency}; {size}",
+                    mechanism=StableTopKFixed.name,
+                    expected="holds",
+                    subject=_of(k, max_k, weight, epsilon, delta, adjacency),
+                    universe=universe(size, adjacency, max_k=max_k),
+                )
+            )
+    return found + controls()
+
+
+def controls() -> list[Check]:
+    """Return the negative controls, each at parameters under which it must fail."""
+    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    sizes = (2, 3, 0.5, 1.0, 0.05)
+    wrong: dict[str, tuple[Subject, Adjacency]] = {
+        "gap-EM at scale 1/eps, fixed k": (_of(*sizes, adds, chooser=HalfNoise(epsilon=4.0)), adds),
+        "test at q > 0, fixed k": (_of(2, 3, 5.0, 1.0, 0.001, adds, test=TestAtZero(table=_STEEP.table)), adds),
+        "add-remove constants under replace, fixed k": (
+            Relabelled(mechanism=_of(*sizes, adds), adjacency=replaces),
+            replaces,
+        ),
+    }
+    return [
+        Check(
+            name=f"control: {name}",
+            mechanism=StableTopKFixed.name,
+            expected="fails",
+            subject=subject,
+            universe=universe("open 3 x 6", adjacency, max_k=3),
+        )
+        for name, (subject, adjacency) in wrong.items()
+    ]
+
+
+def _of(
+    k: int,
+    max_k: int,
+    weight: float,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    *,
+    chooser: GapExponential = _EM,
+    test: TableTest = _STEEP,
+) -> StableTopKFixed:
+    return StableTopKFixed(
+        preference=Preference(max_k=max_k, target=k, weight=weight),
+        chooser=chooser,
+        test=test,
+        fallback=LimitedDomain(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
+    )

@@ -1,0 +1,101 @@
+r"""The exhaustive checks of testing first, and its negative control: the paper's fallback."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from cutline.histogram import Histogram, OpenHistogram
+from cutline.mechanisms.cuts import inside
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.peeling_em import PeelingEM
+from cutline.mechanisms.test_first import TestFirst
+from cutline.privacy import Adjacency, BitTable, Cost
+from cutline.release import Law
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites import stable_top_k_controls
+from cutline.verify.suites.shared import Relabelled, universe
+
+_STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
+_GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
+
+# k, max_k, epsilon and delta of the fallback, test, universe.
+_CASES: tuple[tuple[int, int, float, float, TableTest, str], ...] = (
+    (1, 2, 1.5, 0.1, _STEEP, "open 4 x 6"),
+    (2, 3, 1.5, 0.3, _STEEP, "open 4 x 6"),
+    (3, 3, 1.0, 0.2, _STEEP, "open 3 x 6"),
+    (1, 1, 0.7, 0.1, _GENTLE, "open 2 x 24"),
+    (1, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # peeling
+    (2, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # a subset
+    (3, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),
+    (3, 9, 1.0, 0.1, _STEEP, "closed 2 x 6"),  # more than there are
+)
+
+
+def checks() -> list[Check]:
+    """Return all checks of testing first."""
+    found = []
+    for adjacency in Adjacency:
+        for k, max_k, epsilon, delta, test, size in _CASES:
+            found.append(
+                Check(
+                    name=f"{TestFirst.name}: k = {k} of {max_k}; {adjacency}; {size}",
+                    mechanism=TestFirst.name,
+                    expected="holds",
+                    subject=_of(k, max_k, epsilon, delta, test, adjacency),
+                    universe=universe(size, adjacency, max_k=max_k),
+                )
+            )
+    return found + controls()
+
+
+def controls() -> list[Check]:
+    """Return the negative controls, each at parameters under which it must fail."""
+    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    right = _of(2, 3, 1.5, 0.1, _STEEP, adds)
+    careless = stable_top_k_controls.TestAtZero(table=_STEEP.table)  # by its module: pytest collects names in Test
+    wrong: dict[str, tuple[Subject, Adjacency]] = {
+        "test at q > 0, test first": (_of(2, 3, 1.0, 0.001, careless, adds), adds),
+        "EM fallback on an open domain": (SeenFallback(test=_STEEP, fallback=right.fallback), adds),
+        "add-remove constants under replace, test first": (Relabelled(mechanism=right, adjacency=replaces), replaces),
+    }
+    return [
+        Check(
+            name=f"control: {name}",
+            mechanism=TestFirst.name,
+            expected="fails",
+            subject=subject,
+            universe=universe("open 3 x 6", adjacency, max_k=4),
+        )
+        for name, (subject, adjacency) in wrong.items()
+    ]
+
+
+def _of(k: int, max_k: int, epsilon: float, delta: float, test: TableTest, adjacency: Adjacency) -> TestFirst:
+    fallback = LimitedDomain(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency)
+    return TestFirst(test=test, fallback=fallback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFallback:
+    """Falls back on peeling the items that were seen, as the paper does: an item only one user has shows that user."""
+
+    test: TableTest
+    fallback: LimitedDomain
+
+    @property
+    def cost(self) -> Cost:
+        return TestFirst(test=self.test, fallback=self.fallback).cost
+
+    def law(self, histogram: Histogram, /) -> Law:
+        assert isinstance(histogram, OpenHistogram)  # noqa: S101
+        right = TestFirst(test=self.test, fallback=self.fallback)
+        law: dict[Hashable, float] = {o: p for o, p in right.law(histogram).items() if "release" in str(o)}
+        left = 1 - sum(law.values())
+        seen = inside(histogram, len(histogram.items))
+        draws = min(self.fallback.k, seen.size)
+        if draws == 0:
+            return law | {("test", "nothing"): left}
+        peels = PeelingEM(k=draws, epsilon=self.fallback.epsilon, adjacency=self.fallback.adjacency)
+        return law | {("test", o): left * p for o, p in peels.law(seen).items()}

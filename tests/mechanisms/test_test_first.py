@@ -1,0 +1,175 @@
+"""Testing first: exact at a cliff and refunded, a selector otherwise, one price for both domains."""
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from cutline.errors import ParameterError
+from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.one_gap import one_gap
+from cutline.mechanisms.selection import selector, stretched, subset_needs_less
+from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.test_first import TestFirst
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget
+from cutline.sampling import SeededSource
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+COUNTS = {"a": 9, "b": 7, "c": 7, "d": 3, "e": 2}
+DOMAINS = {"open": OpenHistogram.from_counts(COUNTS, max_k=4), "closed": ClosedHistogram.from_counts(COUNTS)}
+CLIFF = {f"top{i}": 900 + i for i in range(5)} | {f"low{i}": 300 + i for i in range(80)}
+SLOPE = {i: 400 - i for i in range(200)}
+
+
+def small(*, k=2, epsilon=0.8, adjacency=ADD, stretch=1.0):
+    return TestFirst(
+        test=TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05)),
+        fallback=LimitedDomain(k=k, max_k=4, epsilon=epsilon * stretch, delta=0.2, adjacency=adjacency),
+    )
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_cliff_goes_out_exactly_and_the_rest_is_refunded(adjacency, domain):
+    histogram = OpenHistogram.from_counts(CLIFF, max_k=100) if domain == "open" else ClosedHistogram.from_counts(CLIFF)
+    mechanism = TestFirst.calibrate(BUDGET, k=5, adjacency=adjacency)
+    for seed in range(20):
+        release = mechanism.release(histogram, rng=SeededSource(seed))
+        assert release.items == frozenset(f"top{i}" for i in range(5))
+        assert release.outcome == (("test", "release"), release.items)
+        assert release.cost == mechanism.test.cost(adjacency)
+    assert release.cost.rdp(20.0) < 0.2 * mechanism.cost.rdp(20.0)
+    assert "(1, 1e-06)-DP" in release.guarantee  # the worst case, never the refund
+
+
+def test_a_slope_falls_back_on_the_selector_of_its_domain():
+    mechanism = TestFirst.calibrate(BUDGET, k=3)
+    opened = mechanism.release(OpenHistogram.from_counts(SLOPE, max_k=100), rng=SeededSource(0))
+    closed = mechanism.release(ClosedHistogram.from_counts(SLOPE), rng=SeededSource(0))
+    assert opened.steps == ("test", "limited-domain")
+    assert closed.steps == ("test", "peeling-em")
+    assert isinstance(opened.items, tuple)
+    assert isinstance(closed.items, tuple)
+    assert opened.cost == mechanism.cost
+    few = mechanism.release(ClosedHistogram.from_counts({i: 9 - i for i in range(6)}), rng=SeededSource(0))
+    assert few.steps == ("test", "subset-em")
+    assert isinstance(few.items, frozenset)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_no_path_costs_more_than_the_reserve_at_any_order(adjacency):
+    for k in (1, 2, 7, 20):
+        mechanism = TestFirst.calibrate(BUDGET, k=k, adjacency=adjacency)
+        for size in (k, k + 1, 2 * k, 500):
+            closed = ClosedHistogram.from_counts(np.arange(size))
+            path = mechanism.test.cost(adjacency) + selector(mechanism.fallback, closed, k=k).cost
+            assert path.delta <= mechanism.cost.delta
+            for order in (1.01, 2.0, 7.0, 30.0, 1e3, 1e6, math.inf):
+                assert path.rdp(order) <= mechanism.cost.rdp(order)
+
+
+def test_the_curve_over_its_square_never_rises():
+    for order in (1.001, 1.5, 3.0, 16.0, 200.0):
+        shares = [BoundedRange(epsilon=e).rdp(order) / e**2 for e in np.geomspace(1e-3, 40, 60).tolist()]
+        assert all(after <= before * (1 + 1e-12) for before, after in pairwise(shares))
+    assert stretched(0.3, draws=4, over=4) == 0.3
+    assert stretched(0.3, draws=4, over=1) == pytest.approx(0.6)
+
+
+def test_the_subset_is_taken_where_its_one_gap_number_is_smaller():
+    for k, size in ((2, 6), (3, 9), (5, 12), (2, 200), (10, 1000)):
+        closed = ClosedHistogram.from_counts(np.arange(size))
+        fallback = LimitedDomain(k=k, max_k=size, epsilon=0.1, delta=1e-6, adjacency=ADD)
+        chosen = selector(fallback, closed, k=k)
+        assert (chosen.name == "subset-em") == subset_needs_less(k, size)
+        gap = one_gap(chosen.chance, max_k=size, k=k, closed=True)
+        peels = selector(fallback, ClosedHistogram.from_counts(np.arange(10**5)), k=k)
+        assert peels.name == "peeling-em"
+        assert gap <= one_gap(peels.chance, max_k=size, k=k, closed=True) + 1
+
+
+def test_at_a_cliff_it_needs_far_less_than_its_selector_and_is_never_much_worse():
+    selects = LimitedDomain.calibrate(BUDGET, k=10)
+    first = TestFirst.calibrate(BUDGET, k=10)
+    test_only = StableTopK.calibrate(BUDGET, max_k=10, min_k=10)
+    alone, tested = one_gap(selects.chance, max_k=100, k=10), one_gap(first.chance, max_k=100, k=10)
+    assert one_gap(test_only.chance, max_k=10, k=10) < tested < 0.7 * alone
+    assert first.fallback.epsilon > 0.95 * selects.epsilon
+
+
+def outcomes(mechanism, histogram, runs=5000, seed=3):
+    rng = SeededSource(seed)
+    return Counter(mechanism.release(histogram, rng=rng).outcome for _ in range(runs))
+
+
+def p_value(counted, law):
+    runs = counted.total()
+    expected = np.array(list(law.values())) * runs
+    observed = np.array([counted[o] for o in law], dtype=float)
+    common = expected >= 5
+    if not common.all():
+        observed = np.append(observed[common], observed[~common].sum())
+        expected = np.append(expected[common], expected[~common].sum())
+    return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_releases_match_the_law_and_reject_wrong_parameters(domain):
+    histogram = DOMAINS[domain]
+    right = small()
+    law = right.law(histogram)
+    assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
+    seen = outcomes(right, histogram)
+    assert seen.keys() <= law.keys()
+    assert p_value(seen, law) > 1e-3
+    for factor in (0.7, 1.3):
+        assert p_value(seen, small(stretch=factor).law(histogram)) < 1e-6
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_chance_is_a_sum_over_the_law(domain, adjacency):
+    for k in (1, 2, 3):
+        mechanism = small(k=k, adjacency=adjacency)
+        law = mechanism.law(DOMAINS[domain])
+        for cut in range(1, 6):
+            top = set(DOMAINS[domain].top(cut))
+            expected = sum(p for (_, items), p in law.items() if set(items) == top)
+            assert mechanism.chance(DOMAINS[domain], cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
+
+
+def test_k_beyond_the_items():
+    few = OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=4)
+    law = small(k=3).law(few)
+    assert law[("test", "release"), frozenset("ab")] == 0.05  # the gap is 0 where nothing was seen
+    assert small(k=3).chance(few, 3) > 0.05
+    closed = ClosedHistogram.from_counts({"a": 2, "b": 1})
+    law = small(k=3).law(closed)
+    assert {frozenset(items) for _, items in law} == {frozenset("ab")}
+    assert small(k=3).chance(closed, 3) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "releases", "k"), [(1.0, 1e-6, 1, 10), (0.1, 1e-6, 10, 15), (3.0, 1e-6, 200, 5)]
+)
+def test_calibration_spends_the_budget(epsilon, delta, releases, k):
+    budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
+    mechanism = TestFirst.calibrate(budget, k=k)
+    spent = (releases * mechanism.cost).epsilons(delta)["rdp"]
+    assert epsilon * (1 - 1e-6) <= spent <= epsilon
+    assert mechanism.describe()["k"] == k
+    assert mechanism.max_k == max(100, 10 * k)
+
+
+def test_refusals():
+    for fields in ({"k": 50, "max_k": 10}, {"k": 0}, {"k": True}, {"k": 3, "max_k": 2.5}, {"k": 3, "share": 1.0}):
+        with pytest.raises(ParameterError):
+            TestFirst.calibrate(BUDGET, **fields)
+    with pytest.raises(ParameterError, match="max_k"):
+        TestFirst.calibrate(BUDGET, k=3).release(OpenHistogram.from_counts(CLIFF, max_k=50))
