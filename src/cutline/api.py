@@ -14,6 +14,7 @@ from cutline.errors import DomainError, ParameterError
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms import mechanism as registered
+from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
 from cutline.privacy import Adjacency, Budget
@@ -36,6 +37,7 @@ def top(
     mechanism: str | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     candidates: Sequence[Item] | None = None,
+    counts: bool = False,
     where: str | None = None,
     memory_limit: str | None = None,
     rng: Source | None = None,
@@ -65,6 +67,8 @@ def top(
         ``"add-remove"`` (one user joins or leaves) or ``"replace"`` (one user's rows change).
     candidates
         All items there can be, which closes the domain; may be more or fewer than ``max_k``.
+    counts
+        Also release noisy counts of the set, for a fifth of the Rényi allowance.
     where
         One row-local SQL expression; rows for which it is not true are left out.
     memory_limit
@@ -94,27 +98,34 @@ def top(
     (3, ['castle', 'harbour', 'museum'])
     """
     rng = resolve(rng)
-    max_k = default_max_k(k) if max_k is None else max_k
-    ready = calibrated(
+    budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
+    kind, told = _checked(
         mechanism or default_mechanism(k),
-        Budget(epsilon=epsilon, delta=delta, releases=releases),
-        adjacency=adjacency,
         closed=candidates is not None,
         candidates=None if candidates is None else len(candidates),
         k=k,
         max_k=max_k,
         **public,
     )
-    counts = count(
+    relation = _relation(adjacency)
+    ready: Any
+    noisy: NoisyCounts | None = None
+    if counts:
+        counted = k or max_k or default_max_k(k)
+        ready, noisy = calibrate_with_counts(kind, budget, counted=counted, adjacency=relation, **told)
+    else:
+        ready = kind.calibrate(budget, adjacency=relation, **told)
+    histogram = count(
         source,
         user=user,
         item=item,
-        max_k=max_k,
+        max_k=max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k),
         where=where,
         candidates=candidates,
         memory_limit=memory_limit,
     )
-    return ready.release(counts, rng=rng)
+    release: Release = ready.release(histogram, rng=rng)
+    return release if noisy is None else with_counts(release, histogram, noisy, rng=rng)
 
 
 def calibrated(
@@ -149,15 +160,24 @@ def calibrated(
     **public
         The mechanism's own parameters.
     """
+    kind, told = _checked(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **public)
+    ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **told)
+    return ready
+
+
+def _checked(
+    name: str, *, closed: bool | None, candidates: int | None, k: int | None, max_k: int | None, **public: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Return the mechanism and its parameters, or refuse for a public reason."""
     kind = registered(name)
-    max_k = default_max_k(k) if max_k is None else max_k
-    check_max_k(max_k)
+    if max_k is not None:
+        check_max_k(max_k)
     domain = "closed" if closed else "open"
     if closed is not None and domain not in kind.domains:
         raise DomainError(
             f"{name} works on a domain that is {' or '.join(kind.domains)}",
             f"a domain that is {domain}",
-            "Leave the candidates out." if closed else "List the candidates, or take another mechanism.",
+            "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
         )
     accepted = inspect.signature(kind.calibrate).parameters
     unknown = sorted(set(public) - set(accepted))
@@ -173,9 +193,7 @@ def calibrated(
             "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
         )
     offered = {"k": k, "max_k": max_k, "candidates": candidates}
-    public |= {key: value for key, value in offered.items() if key in accepted and value is not None}
-    ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **public)
-    return ready
+    return kind, public | {key: value for key, value in offered.items() if key in accepted and value is not None}
 
 
 def default_max_k(k: int | None) -> int:

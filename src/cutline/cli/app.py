@@ -9,6 +9,7 @@ import typer
 from cutline import __version__
 from cutline.cli.cost import cost
 from cutline.cli.demo import demo
+from cutline.cli.mechanisms import mechanisms
 from cutline.cli.plan import plan
 from cutline.cli.top import top
 from cutline.cli.verify import verify
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, verify):
+for command in (demo, top, cost, plan, mechanisms, verify):
     app.command()(command)
 
 

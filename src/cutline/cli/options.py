@@ -21,6 +21,9 @@ class Choice(StrEnum):
 
     EM = "em"
     ARGMAX = "argmax"
+    RNM_GAUSSIAN = "rnm-gaussian"
+    RNM_LAPLACE = "rnm-laplace"
+    PERMUTE_AND_FLIP = "permute-and-flip"
 
 
 class Test(StrEnum):
@@ -29,6 +32,7 @@ class Test(StrEnum):
     TABLE = "table"
     GAUSSIAN = "gaussian"
     PAPER = "paper"
+    LAPLACE = "laplace"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from cutline import __version__
-from cutline.mechanisms import mechanism
 from cutline.release import Release
 
 
@@ -78,12 +77,14 @@ def print_titled(console: Console, title: str, table: Table) -> None:
     console.print()
 
 
-def item_table(header: str, items: Iterable[object]) -> Table:
-    """Return one item per row."""
+def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] | None = None) -> Table:
+    """Return one item per row, with its noisy count if there is one."""
     table = Table()
     table.add_column(printable(header), overflow="fold")
+    if counts is not None:
+        table.add_column("users, noisy", justify="right")
     for item in items:
-        table.add_row(printable(item))
+        table.add_row(printable(item), *([] if counts is None else [f"{counts[item]:,}"]))
     return table
 
 
@@ -93,15 +94,23 @@ def headline(release: Release) -> str:
         where = f"the set at k = {release.k}" if release.k else "the set"
         return f"Withheld: {where} did not pass the stability test, so no item is shown."
     shown = len(release.items)
-    fewer = "" if shown == release.k else f" ({shown} in all; there are no more)"
+    fewer = "" if shown == release.k else f" ({shown} of them)"
     order = "in their released order" if isinstance(release.items, tuple) else "in item order, not by rank"
     return f"The top {release.k}{fewer}, {order}"
 
 
 def parameters(described: Mapping[str, Any]) -> str:
     """Name a mechanism and its public parameters."""
-    shown = ", ".join(f"{k} = {v}" for k, v in described.items() if k not in ("name", "adjacency"))
-    return f"{described['name']} ({shown})"
+    return f"{described['name']} ({_in_words({k: v for k, v in described.items() if k not in ('name', 'adjacency')})})"
+
+
+def _in_words(pairs: Mapping[str, Any]) -> str:
+    def word(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f"({_in_words(value)})"
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{k} = {word(v)}" for k, v in pairs.items())
 
 
 def print_release(release: Release, *, header: str) -> None:
@@ -111,7 +120,7 @@ def print_release(release: Release, *, header: str) -> None:
     if listed is None:
         console.print(headline(release) + "\n", style="bold")
     else:
-        print_titled(console, headline(release), item_table(header, listed))
+        print_titled(console, headline(release), item_table(header, listed, release.counts))
     print_facts(console, {"guarantee": release.guarantee, "mechanism": parameters(release.mechanism)})
 
 
@@ -121,7 +130,7 @@ def release_dict(release: Release) -> dict[str, Any]:
     return {
         "released": release.released,
         "items": None if listed is None else [plain(item) for item in listed],
-        "ordered": bool(mechanism(release.mechanism["name"]).ordered),
+        "ordered": isinstance(release.items, tuple),
         "k": release.k,
         "mechanism": dict(release.mechanism),
         "adjacency": str(release.cost.adjacency),

@@ -38,6 +38,7 @@ def top(
         ),
     ] = None,
     adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    counts: Annotated[bool, typer.Option("--counts", help="Also release noisy counts of the set, at a price.")] = False,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")
     ] = None,
@@ -52,6 +53,7 @@ def top(
     \b
     Example:
       cutline top checkins.parquet --user user_id --item venue
+      cutline top checkins.parquet --user user_id --item venue --k 10 --counts
       cutline top 'logs/*.csv' --user who --item page --where "country = 'FR'" --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline import api
@@ -73,6 +75,7 @@ def top(
             mechanism=mechanism,
             adjacency=str(adjacency),
             candidates=listed,
+            counts=counts,
             where=where,
             memory_limit=memory_limit,
             **o.given(min_k=min_k, target=target, weight=weight, clip=clip, choose=choose, test=test),

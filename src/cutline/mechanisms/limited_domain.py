@@ -77,6 +77,7 @@ class LimitedDomain:
     ordered: ClassVar[bool] = True
     domains: ClassVar[tuple[str, ...]] = ("open",)
     reference: ClassVar[str] = "DR19"
+    cost_rule: ClassVar[str] = "k bounded-range steps + delta"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

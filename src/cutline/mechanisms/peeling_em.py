@@ -62,6 +62,7 @@ class PeelingEM:
     ordered: ClassVar[bool] = True
     domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "DR19"
+    cost_rule: ClassVar[str] = "k bounded-range steps"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

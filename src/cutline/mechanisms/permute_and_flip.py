@@ -72,6 +72,7 @@ class PermuteAndFlip:
     ordered: ClassVar[bool] = True
     domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "MS20"
+    cost_rule: ClassVar[str] = "k pure steps"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

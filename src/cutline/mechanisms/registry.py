@@ -6,7 +6,11 @@ from typing import Any, ClassVar, Protocol, Self
 
 from cutline.errors import ParameterError
 from cutline.histogram import Histogram
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.peeling_em import PeelingEM
+from cutline.mechanisms.permute_and_flip import PermuteAndFlip
 from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source
@@ -19,6 +23,7 @@ class Mechanism(Protocol):
     ordered: ClassVar[bool]  # whether the released items come in an order that means something
     domains: ClassVar[tuple[str, ...]]  # "open", "closed" or both
     reference: ClassVar[str]  # key in docs/references.md
+    cost_rule: ClassVar[str]  # how one use is charged, in a few words
     variants: ClassVar[tuple[dict[str, Any], ...]]  # parameters worth comparing in a plan; {} is the default
 
     @property
@@ -61,7 +66,14 @@ class Mechanism(Protocol):
 
 
 MECHANISMS: dict[str, Any] = {
-    StableTopK.name: StableTopK,
+    kind.name: kind
+    for kind in (
+        StableTopK,
+        PeelingEM,
+        PermuteAndFlip,
+        LimitedDomain,
+        TopStable,
+    )
 }
 
 

@@ -41,9 +41,9 @@ class StableTopK:
     preference
         The window k is chosen from and what is preferred inside it; public.
     chooser
-        `GapExponential` (default) or `GapArgmax`.
+        `GapExponential` (default), `GapArgmax`, or one of `cutline.mechanisms.noisy_choosers`.
     test
-        `TableTest` (default) or `GaussianTest`.
+        `TableTest` (default), `GaussianTest` or `LaplaceTest`.
     adjacency
         Who is protected.
     budget
@@ -68,6 +68,7 @@ class StableTopK:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"choose": "argmax"})
 
     preference: Preference
@@ -116,9 +117,11 @@ class StableTopK:
         max_k, min_k, target, weight, clip
             See `Preference`.
         choose
-            ``"em"`` or ``"argmax"``.
+            ``"em"``, ``"argmax"``, or report-noisy-max with other noise: ``"rnm-gaussian"``, ``"rnm-laplace"``,
+            ``"permute-and-flip"``.
         test
-            ``"table"``, ``"gaussian"`` (exact quantile) or ``"paper"`` (the paper's test, even split and half of delta).
+            ``"table"``, ``"gaussian"`` (exact quantile), ``"laplace"``, or ``"paper"`` (the paper's test, even split and
+            half of delta).
         """
         from cutline.mechanisms.stable_top_k_calibration import calibrated_parts
 

@@ -18,12 +18,16 @@ import numpy as np
 from cutline.errors import BudgetError, ParameterError
 from cutline.mechanisms.choosers import Chooser, GapArgmax, GapExponential
 from cutline.mechanisms.gap_tests import GapTest, GaussianTest, TableTest, exact_offset, paper_offset
+from cutline.mechanisms.laplace_test import LaplaceTest
+from cutline.mechanisms.noisy_choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, GaussianBit, largest
 from cutline.privacy.bounded_range import approximate_rdp
 from cutline.privacy.greedy import biases
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules import best_order
 
+CHOICES = ("em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip")
+TESTS = ("table", "gaussian", "paper", "laplace")
 _SUCCESS = 0.9
 _INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
 _FAILURE = 1e15
@@ -54,13 +58,13 @@ def calibrated_parts(
     test: str,
 ) -> tuple[Chooser, GapTest]:
     """Return the chooser and the test that spend the budget best; a function of public numbers, so remembered."""
-    if choose not in ("em", "argmax") or test not in ("table", "gaussian", "paper"):
+    if choose not in CHOICES or test not in TESTS:
         raise ParameterError(
-            "choose must be em or argmax, and test table, gaussian or paper",
+            "choose and test must be known ones",
             f"choose={choose!r}, test={test!r}",
-            "",
+            f"Choose: {', '.join(CHOICES)}. Test: {', '.join(TESTS)}.",
         )
-    if choose == "argmax" and test != "table" and choices > 1:
+    if choose == "argmax" and test not in ("table", "laplace") and choices > 1:
         raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")
     if limits is not None and not (budget.covers(limits) and limits.rdp > 0 and limits.delta > 0):
         raise BudgetError(
@@ -70,7 +74,7 @@ def calibrated_parts(
         )
     if test == "paper" and limits is None:
         return _as_in_the_paper(budget, adjacency, choices)
-    study = _Study(adjacency=adjacency, choices=choices, draws=choose == "em" and choices > 1, test=test)
+    study = _Study(adjacency=adjacency, choices=choices, choose=choose, test=test)
     if limits is not None:
         return study.build(study.best_within(limits, budget.releases))
     split = study.best(budget)
@@ -101,8 +105,13 @@ class _Study:
 
     adjacency: Adjacency
     choices: int
-    draws: bool
+    choose: str
     test: str
+
+    @property
+    def draws(self) -> bool:
+        """Whether k is drawn at a price; all noisy maxima are split like the exponential mechanism, which they resemble."""
+        return self.choose != "argmax" and self.choices > 1
 
     def best(self, budget: Budget) -> _Split:
         """Search order, delta share and split."""
@@ -180,16 +189,26 @@ class _Study:
         """Build chooser and test for real, a hair inside the split."""
         chooser: Chooser = GapArgmax()
         if self.draws:
-            step = BoundedRange.within(order=split.order, rdp=split.share * split.rdp * _INSIDE)
-            chooser = GapExponential(epsilon=step.epsilon)
+            chooser = self._chooser(split.order, split.share * split.rdp * _INSIDE)
         spent = chooser.cost(self.adjacency).rdp(split.order)
         left = (Fraction(split.rdp) - Fraction(spent)) * Fraction(_INSIDE)
         return chooser, self.build_test(split, fraction_down(left))
+
+    def _chooser(self, order: float, rdp: float) -> Chooser:
+        if self.choose == "rnm-gaussian":
+            return GapGaussian.within(order=order, rdp=rdp, choices=self.choices, adjacency=self.adjacency)
+        if self.choose == "rnm-laplace":
+            return GapLaplace.within(order=order, rdp=rdp)
+        if self.choose == "permute-and-flip":
+            return GapPermuteAndFlip.within(order=order, rdp=rdp)
+        return GapExponential(epsilon=BoundedRange.within(order=order, rdp=rdp).epsilon)
 
     def build_test(self, split: _Split, rdp: float) -> GapTest:
         """Build the test for real."""
         if self.test == "table":
             return TableTest(table=BitTable.stability(order=split.order, rdp=rdp, delta=split.delta))
+        if self.test == "laplace":
+            return LaplaceTest.within(order=split.order, rdp=rdp, delta=min(split.delta, 0.5))
         offset = self._offset(split.delta)
         guess = _sigma(split.order, rdp, offset, self.adjacency)
 
@@ -233,6 +252,13 @@ class _Study:
         """Return the chance to pass as a smooth function of the gap."""
         change = self.adjacency.gap_change
         rdp = (1 - split.share) * split.rdp
+        if self.test == "laplace":
+            scale = change / LaplaceTest.within(order=split.order, rdp=rdp, delta=min(split.delta, 0.5)).epsilon
+            threshold = scale * math.log(1 / (2 * min(split.delta, 0.5)))
+            change = change if self.draws or self.choices == 1 else self.adjacency.gap_range
+            return lambda gap: _laplace_tail(
+                ((gap - change) / (change / self.adjacency.gap_change) - threshold) / scale
+            )
         if self.test != "table":
             from scipy.special import ndtr
 
@@ -255,6 +281,11 @@ def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> flo
             break
         sigma *= min(max(math.sqrt(cost / rdp), 0.25), 4.0)
     return sigma
+
+
+def _laplace_tail(x: float) -> float:
+    """Return the chance that Laplace noise of scale 1 exceeds -x."""
+    return 1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2
 
 
 def _inner(t: float) -> float:

@@ -73,6 +73,7 @@ class TopStable:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "CWG20"
+    cost_rule: ClassVar[str] = "one (eps, delta) step"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

@@ -6,10 +6,21 @@ from collections.abc import Callable, Sequence
 
 from cutline.mechanisms.registry import MECHANISMS, mechanism
 from cutline.verify.check import Check
-from cutline.verify.suites import stable_top_k
+from cutline.verify.suites import (
+    limited_domain,
+    noisy_choosers,
+    peeling_em,
+    permute_and_flip,
+    stable_top_k,
+    top_stable,
+)
 
 SUITES: dict[str, Callable[[], list[Check]]] = {
-    "stable-top-k": stable_top_k.checks,
+    "stable-top-k": lambda: [*stable_top_k.checks(), *noisy_choosers.checks()],
+    "peeling-em": peeling_em.checks,
+    "permute-and-flip": permute_and_flip.checks,
+    "limited-domain": limited_domain.checks,
+    "top-stable": top_stable.checks,
 }
 
 

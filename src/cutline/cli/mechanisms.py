@@ -1,0 +1,57 @@
+r"""``cutline mechanisms``: the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutline.cli import options as o
+from cutline.cli.door import guarded, print_json
+
+
+@guarded
+def mechanisms(as_json: o.AsJson = False) -> None:
+    """List the mechanisms that can be asked for by name.
+
+    \b
+    Example:
+      cutline mechanisms
+      cutline top log.parquet --user who --item page --mechanism limited-domain --k 10
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from rich.table import Table
+
+    from cutline.cli.show import print_titled, results
+    from cutline.mechanisms import MECHANISMS
+
+    rows = [_row(kind) for kind in MECHANISMS.values()]
+    if as_json:
+        print_json({"mechanisms": rows})
+        return
+    table = Table()
+    for heading in ("name", "k", "domain", "items", "adjacency", "cost", "reference"):
+        table.add_column(heading, no_wrap=heading in ("name", "k", "reference"))
+    for row in rows:
+        table.add_row(
+            row["name"],
+            row["k"],
+            " or ".join(row["domains"]),
+            "ordered" if row["ordered"] else "a set",
+            "both",
+            row["cost_rule"],
+            row["reference"],
+        )
+    print_titled(results(), "Mechanisms", table)
+
+
+def _row(kind: Any) -> dict[str, Any]:
+    import inspect
+
+    return {
+        "name": kind.name,
+        "k": "told" if "k" in inspect.signature(kind.calibrate).parameters else "found",
+        "domains": list(kind.domains),
+        "ordered": kind.ordered,
+        "adjacency": ["add-remove", "replace"],
+        "cost_rule": kind.cost_rule,
+        "reference": kind.reference,
+        "summary": (kind.__doc__ or "").strip().splitlines()[0],
+    }
