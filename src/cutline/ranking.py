@@ -28,7 +28,7 @@ def tally(counts: IntArray) -> tuple[IntArray, IntArray]:
     >>> [part.tolist() for part in tally(np.array([3, 0, 3, 70_000]))]
     [[70000, 3, 0], [1, 2, 1]]
     """
-    times = np.bincount(np.minimum(counts, _BINS), minlength=_BINS + 1)[:_BINS]
+    times = np.bincount(np.minimum(counts, _BINS))[:_BINS]
     low = np.flatnonzero(times)
     high, high_times = np.unique(counts[counts >= _BINS], return_counts=True)
     values = np.concatenate([high[::-1], low[::-1]]).astype(np.int64)
