@@ -1,5 +1,6 @@
 """Fixed k by way of a stable set near it: fill up, drop, pick, or start from scratch; each charged for what it ran."""
 
+import dataclasses
 import math
 from collections import Counter
 
@@ -12,7 +13,6 @@ from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.choosers import GapExponential
 from cutline.mechanisms.cuts import inside, remaining, upside_down
 from cutline.mechanisms.gap_tests import TableTest
-from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
 from cutline.privacy import Adjacency, BitTable, Budget
@@ -29,7 +29,9 @@ def small(*, k=2, stretch=1.0, adjacency=ADD, weight=0.5):
         preference=Preference(max_k=4, target=k, weight=weight),
         chooser=GapExponential(epsilon=1.0 * stretch),
         test=TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05)),
-        fallback=LimitedDomain(k=k, max_k=4, epsilon=0.8 * stretch, delta=0.2, adjacency=adjacency),
+        epsilon=0.8 * stretch,
+        delta=0.2,
+        adjacency=adjacency,
     )
 
 
@@ -93,7 +95,9 @@ def test_fewer_seen_items_than_the_cut_are_dropped_at_the_price_of_the_cut():
         preference=Preference(max_k=6, target=2, weight=0.0),
         chooser=GapExponential(epsilon=1.0),
         test=TableTest(table=BitTable(values=(0.5,))),
-        fallback=LimitedDomain(k=2, max_k=6, epsilon=0.8, delta=0.2, adjacency=ADD),
+        epsilon=0.8,
+        delta=0.2,
+        adjacency=ADD,
     )
     rng = SeededSource(0)
     drops = {r.steps: r for r in (mechanism.release(three, rng=rng) for _ in range(200)) if r.steps[-1] == "drop"}
@@ -186,13 +190,8 @@ def test_refusals():
         with pytest.raises(ParameterError):
             StableTopKFixed.calibrate(BUDGET, **fields)
     mechanism = small()
-    with pytest.raises(ParameterError, match="max_k"):
-        StableTopKFixed(
-            preference=Preference(max_k=5, target=2),
-            chooser=mechanism.chooser,
-            test=mechanism.test,
-            fallback=mechanism.fallback,
-        )
+    with pytest.raises(ParameterError, match="target"):
+        dataclasses.replace(mechanism, preference=Preference(max_k=4))
     with pytest.raises(ParameterError, match="max_k"):
         mechanism.release(OpenHistogram.from_counts(COUNTS, max_k=3))
     with pytest.raises(LawTooLarge):

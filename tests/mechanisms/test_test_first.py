@@ -29,8 +29,12 @@ SLOPE = {i: 400 - i for i in range(200)}
 
 def small(*, k=2, epsilon=0.8, adjacency=ADD, stretch=1.0):
     return TestFirst(
+        k=k,
+        max_k=4,
         test=TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05)),
-        fallback=LimitedDomain(k=k, max_k=4, epsilon=epsilon * stretch, delta=0.2, adjacency=adjacency),
+        epsilon=epsilon * stretch,
+        delta=0.2,
+        adjacency=adjacency,
     )
 
 

@@ -62,8 +62,10 @@ class StableTopKFixed:
         The exponential mechanism on gaps.
     test
         The stability test.
-    fallback
-        Limited Domain with all k draws; its epsilon is stretched where fewer are made.
+    epsilon, delta
+        Of Limited Domain with all k draws; the epsilon is stretched where fewer are made.
+    adjacency
+        Who is protected.
     budget
         What the mechanism was calibrated for, if it was.
 
@@ -91,16 +93,16 @@ class StableTopKFixed:
     preference: Preference
     chooser: GapExponential
     test: GapTest
-    fallback: LimitedDomain
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        if self.preference.max_k != self.fallback.max_k:
-            raise ParameterError(
-                "cuts and candidates must share one max_k",
-                f"{self.preference.max_k} and {self.fallback.max_k}",
-                "Build it with calibrate.",
-            )
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if self.preference.target is None:
+            raise ParameterError("the preference's target is k", "no target", "Pass Preference(target=k, ...).")
+        _ = self.fallback  # refuses what Limited Domain refuses
 
     @classmethod
     def calibrate(
@@ -178,18 +180,16 @@ class StableTopKFixed:
         assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
         rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
         by_noise = adjacency.gap_range / chooser.epsilon
+        fallback = LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency)
         return cls(
             preference=Preference(max_k=max_k, target=k, weight=by_noise if weight is None else weight),
             chooser=chooser,
             test=gap_test,
-            fallback=LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency),
+            epsilon=fallback.epsilon,
+            delta=fallback.delta,
+            adjacency=adjacency,
             budget=budget,
         )
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Who is protected."""
-        return self.fallback.adjacency
 
     @property
     def k(self) -> int:
@@ -199,7 +199,18 @@ class StableTopKFixed:
     @property
     def max_k(self) -> int:
         """The largest cut, and how many ranks may be candidates on an open domain."""
-        return self.fallback.max_k
+        return self.preference.max_k
+
+    @property
+    def fallback(self) -> LimitedDomain:
+        """Limited Domain as it is run on an open domain when the test does not pass."""
+        return LimitedDomain(
+            k=self.preference.target or 0,
+            max_k=self.preference.max_k,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+        )
 
     @property
     def cost(self) -> Cost:
@@ -290,7 +301,7 @@ class StableTopKFixed:
     def _cut_down(self, way: _Way, part: ClosedHistogram, *, surplus: int) -> _Way:
         """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
         draws = min(self.k, surplus)
-        epsilon = stretched(self.fallback.epsilon, draws=self.k, over=draws)
+        epsilon = stretched(self.epsilon, draws=self.k, over=draws)
         if self.k <= surplus:
             keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
             return replace(way, steps=(*way.steps, "pick"), prefix=0, selector=keep, part=part)
@@ -300,15 +311,17 @@ class StableTopKFixed:
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
-        fallback = self.fallback.describe()
         return {
             "name": self.name,
             "k": self.k,
-            "max_k": self.max_k,
+            "max_k": int(self.max_k),
             "weight": self.preference.weight,
             "choose": self.chooser.name,
             "test": self.test.name,
-        } | {key: fallback[key] for key in ("epsilon", "delta", "adjacency")}
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.adjacency),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -35,10 +35,16 @@ class TestFirst:
 
     Parameters
     ----------
+    k
+        How many items.
+    max_k
+        How many ranks may be candidates on an open domain; public, at least k.
     test
         The stability test at k.
-    fallback
-        Limited Domain as it would be run on an open domain; its epsilon is that of one draw on a closed domain too.
+    epsilon, delta
+        Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
+    adjacency
+        Who is protected.
     budget
         What the mechanism was calibrated for, if it was.
 
@@ -65,9 +71,17 @@ class TestFirst:
     reference: ClassVar[str] = "ZW22"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
+    k: int
+    max_k: int
     test: GapTest
-    fallback: LimitedDomain
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
     budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        object.__setattr__(self, "k", self.fallback.k)  # refuses what Limited Domain refuses
 
     @classmethod
     def calibrate(
@@ -122,22 +136,22 @@ class TestFirst:
         test = TableTest(table=table)
         rest = rest_of(limits, test.cost(adjacency))
         fallback = LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency)
-        return cls(test=test, fallback=fallback, budget=budget)
+        return cls(
+            k=k,
+            max_k=max_k,
+            test=test,
+            epsilon=fallback.epsilon,
+            delta=fallback.delta,
+            adjacency=adjacency,
+            budget=budget,
+        )
 
     @property
-    def adjacency(self) -> Adjacency:
-        """Who is protected."""
-        return self.fallback.adjacency
-
-    @property
-    def k(self) -> int:
-        """How many items."""
-        return self.fallback.k
-
-    @property
-    def max_k(self) -> int:
-        """How many ranks may be candidates on an open domain."""
-        return self.fallback.max_k
+    def fallback(self) -> LimitedDomain:
+        """Limited Domain as it is run on an open domain when the test does not pass."""
+        return LimitedDomain(
+            k=self.k, max_k=self.max_k, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
+        )
 
     @property
     def cost(self) -> Cost:
@@ -199,7 +213,12 @@ class TestFirst:
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
-        fallback = self.fallback.describe()
-        return {"name": self.name, "k": self.k, "max_k": self.max_k, "test": self.test.name} | {
-            key: fallback[key] for key in ("epsilon", "delta", "adjacency")
+        return {
+            "name": self.name,
+            "k": self.k,
+            "max_k": int(self.max_k),
+            "test": self.test.name,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.adjacency),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cutline.mechanisms.choosers import GapExponential
 from cutline.mechanisms.gap_tests import TableTest
-from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
 from cutline.privacy import Adjacency, BitTable
@@ -83,5 +82,7 @@ def _of(
         preference=Preference(max_k=max_k, target=k, weight=weight),
         chooser=chooser,
         test=test,
-        fallback=LimitedDomain(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from cutline.histogram import Histogram, OpenHistogram
 from cutline.mechanisms.cuts import inside
 from cutline.mechanisms.gap_tests import TableTest
-from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.test_first import TestFirst
 from cutline.privacy import Adjacency, BitTable, Cost
@@ -57,7 +56,7 @@ def controls() -> list[Check]:
     careless = stable_top_k_controls.TestAtZero(table=_STEEP.table)  # by its module: pytest collects names in Test
     wrong: dict[str, tuple[Subject, Adjacency]] = {
         "test at q > 0, test first": (_of(2, 3, 1.0, 0.001, careless, adds), adds),
-        "EM fallback on an open domain": (SeenFallback(test=_STEEP, fallback=right.fallback), adds),
+        "EM fallback on an open domain": (SeenFallback(right=right), adds),
         "add-remove constants under replace, test first": (Relabelled(mechanism=right, adjacency=replaces), replaces),
     }
     return [
@@ -73,29 +72,26 @@ def controls() -> list[Check]:
 
 
 def _of(k: int, max_k: int, epsilon: float, delta: float, test: TableTest, adjacency: Adjacency) -> TestFirst:
-    fallback = LimitedDomain(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency)
-    return TestFirst(test=test, fallback=fallback)
+    return TestFirst(k=k, max_k=max_k, test=test, epsilon=epsilon, delta=delta, adjacency=adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenFallback:
     """Falls back on peeling the items that were seen, as the paper does: an item only one user has shows that user."""
 
-    test: TableTest
-    fallback: LimitedDomain
+    right: TestFirst
 
     @property
     def cost(self) -> Cost:
-        return TestFirst(test=self.test, fallback=self.fallback).cost
+        return self.right.cost
 
     def law(self, histogram: Histogram, /) -> Law:
         assert isinstance(histogram, OpenHistogram)  # noqa: S101
-        right = TestFirst(test=self.test, fallback=self.fallback)
-        law: dict[Hashable, float] = {o: p for o, p in right.law(histogram).items() if "release" in str(o)}
+        law: dict[Hashable, float] = {o: p for o, p in self.right.law(histogram).items() if "release" in str(o)}
         left = 1 - sum(law.values())
         seen = inside(histogram, len(histogram.items))
-        draws = min(self.fallback.k, seen.size)
+        draws = min(self.right.k, seen.size)
         if draws == 0:
             return law | {("test", "nothing"): left}
-        peels = PeelingEM(k=draws, epsilon=self.fallback.epsilon, adjacency=self.fallback.adjacency)
+        peels = PeelingEM(k=draws, epsilon=self.right.epsilon, adjacency=self.right.adjacency)
         return law | {("test", o): left * p for o, p in peels.law(seen).items()}
