@@ -12,6 +12,7 @@ from cutline.mechanisms import StableTopK
 from cutline.mechanisms.choosers import GapArgmax, GapExponential
 from cutline.mechanisms.gap_tests import TableTest
 from cutline.mechanisms.preference import Preference
+from cutline.mechanisms.test_first import TestFirst
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.release import Release
 from cutline.sampling import SeededSource
@@ -98,3 +99,14 @@ def test_listed_is_the_items_own_order():
     )
     assert release.listed() == [3, 10, "a", "b"]
     assert json.dumps(release.listed())
+
+
+def test_a_refund_is_never_stated():
+    """Built by hand, without a budget: the sentence prices the dearest path, whatever ran."""
+    calibrated = TestFirst.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2, max_k=10)
+    by_hand = dataclasses.replace(calibrated, budget=None)
+    cliff = by_hand.release(OpenHistogram.from_counts({"a": 900, "b": 900, "c": 1}, max_k=10), rng=SeededSource(0))
+    flat = by_hand.release(OpenHistogram.from_counts({"a": 9, "b": 9, "c": 9}, max_k=10), rng=SeededSource(0))
+    assert cliff.steps != flat.steps
+    assert cliff.cost.rdp(8.0) < flat.cost.rdp(8.0)
+    assert cliff.guarantee == flat.guarantee

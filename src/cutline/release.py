@@ -42,6 +42,8 @@ class Release:
         Noisy counts of the items, if they were asked for.
     seeded
         True if the draw came from a seeded generator: a simulation, not a release.
+    reserved
+        The cost of the dearest path, if another than the one that ran: what a guarantee without a budget states.
     branched
         True if the mechanism has several paths: which steps ran is then part of the outcome.
     """
@@ -55,6 +57,7 @@ class Release:
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
     branched: bool = False
+    reserved: Cost | None = None
 
     def __post_init__(self) -> None:
         # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
@@ -94,11 +97,12 @@ class Release:
 
     def _stated(self) -> tuple[float, float, int]:
         """Return the budget if the cost fits it; otherwise the mechanism was not built for it, and the cost speaks."""
-        if self.budget is not None and self.budget.fits(self.cost):
+        worst = self.reserved or self.cost
+        if self.budget is not None and self.budget.fits(worst):
             return self.budget.epsilon, self.budget.delta, self.budget.releases
         delta = self.budget.delta if self.budget is not None else _STATED_DELTA
-        delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
-        return self.cost.epsilon(delta), delta, 1
+        delta = delta if 2 * worst.delta < delta else min(2 * worst.delta, (1 + worst.delta) / 2)
+        return worst.epsilon(delta), delta, 1
 
 
 def _digits_up(value: float, digits: int) -> str:

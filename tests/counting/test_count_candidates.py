@@ -117,3 +117,10 @@ def test_bad_lists_are_refused(candidates):
     for source, names in ((table, {"user": "u", "item": "i"}), ({"a": 1}, {})):
         with pytest.raises(ParameterError):
             count(source, candidates=candidates, **names)
+
+
+def test_names_of_scattered_ranks_come_in_one_look_up(tmp_path):
+    rows = pa.table({"user": [1, 2, 3, 1, 2, 1], "item": ["b", "b", "b", "a", "a", "d"]})
+    histogram = count(rows, user="user", item="item", candidates=["a", "b", "c", "d"])
+    assert histogram.named([3, 0, 2]) == ("c", "b", "d")
+    assert histogram.named([]) == ()

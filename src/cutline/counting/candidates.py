@@ -121,6 +121,13 @@ class RankedCandidates(Sequence[Item]):
         names = self._names(low, high + 1)
         return tuple(names[rank - low] for rank in ranks)
 
+    def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
+        """Return the candidates at these ranks in one look-up."""
+        wanted = [int(rank) for rank in ranks]
+        rows = self._engine.rows("SELECT rank, place FROM ranked WHERE list_contains($1, rank)", [wanted])
+        places = dict(rows)
+        return tuple(self._candidates[places[rank]] for rank in wanted)
+
     def _names(self, start: int, stop: int) -> tuple[Item, ...]:
         places = self._engine.rows(
             "SELECT place FROM ranked WHERE rank >= $1 AND rank < $2 ORDER BY rank", [start, stop]

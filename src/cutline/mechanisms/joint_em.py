@@ -73,6 +73,7 @@ class JointEM:
     ordered: ClassVar[bool] = True
     domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "GJM22"
+    cost_rule: ClassVar[str] = "one bounded-range step"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

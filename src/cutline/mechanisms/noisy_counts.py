@@ -145,6 +145,7 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
         release,
         counts=counts,
         cost=release.cost + noisy.cost_of(len(counts)),
+        reserved=(release.reserved or release.cost) + noisy.cost,
         steps=(*release.steps, "counts"),
         mechanism={**release.mechanism, "counts": noisy.describe()},
         seeded=release.seeded or source.seeded,

@@ -6,10 +6,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 from cutline.errors import ParameterError
 from cutline.histogram import Histogram
+from cutline.mechanisms.joint_em import JointEM
 from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.permute_and_flip import PermuteAndFlip
 from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
+from cutline.mechanisms.subset_em import SubsetEM
+from cutline.mechanisms.test_first import TestFirst
 from cutline.mechanisms.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Release
@@ -69,10 +73,14 @@ MECHANISMS: dict[str, Any] = {
     kind.name: kind
     for kind in (
         StableTopK,
+        TestFirst,
+        StableTopKFixed,
         PeelingEM,
         PermuteAndFlip,
         LimitedDomain,
         TopStable,
+        JointEM,
+        SubsetEM,
     )
 }
 

@@ -88,6 +88,7 @@ class StableTopKFixed:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "choice + one coin + k bounded-range steps"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     preference: Preference
@@ -239,6 +240,7 @@ class StableTopKFixed:
             budget=self.budget,
             seeded=source.seeded,
             branched=True,
+            reserved=self.cost,
         )
 
     def law(self, histogram: Histogram) -> Law:

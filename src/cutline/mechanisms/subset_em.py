@@ -74,6 +74,7 @@ class SubsetEM:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "SL22"
+    cost_rule: ClassVar[str] = "one bounded-range step"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int

@@ -69,6 +69,7 @@ class TestFirst:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "one coin, then k bounded-range steps + delta"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int
@@ -177,6 +178,7 @@ class TestFirst:
             budget=self.budget,
             seeded=source.seeded,
             branched=True,
+            reserved=self.cost,
         )
 
     def law(self, histogram: Histogram) -> Law:

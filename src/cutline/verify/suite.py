@@ -7,20 +7,28 @@ from collections.abc import Callable, Sequence
 from cutline.mechanisms.registry import MECHANISMS, mechanism
 from cutline.verify.check import Check
 from cutline.verify.suites import (
+    joint_em,
     limited_domain,
     noisy_choosers,
     peeling_em,
     permute_and_flip,
     stable_top_k,
+    stable_top_k_fixed,
+    subset_em,
+    test_first,
     top_stable,
 )
 
 SUITES: dict[str, Callable[[], list[Check]]] = {
     "stable-top-k": lambda: [*stable_top_k.checks(), *noisy_choosers.checks()],
+    "test-first": test_first.checks,
+    "stable-top-k-fixed": stable_top_k_fixed.checks,
     "peeling-em": peeling_em.checks,
     "permute-and-flip": permute_and_flip.checks,
     "limited-domain": limited_domain.checks,
     "top-stable": top_stable.checks,
+    "joint-em": joint_em.checks,
+    "subset-em": subset_em.checks,
 }
 
 
