@@ -2,9 +2,10 @@ r"""What the selectors of a closed domain share: their refusals, and how equal s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram, IntArray
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.conversion import rdp_within
+from cutline.privacy.curves import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules import RULES, best_order
 
@@ -146,3 +148,48 @@ def check_work(size: int, *, k: int, name: str) -> None:
             f"k={k}, {size} candidates",
             "Use peeling-em, which takes any number.",
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedSelector:
+    """What every selector of k candidates from a closed domain is made of: k, epsilon of one step, and who is protected."""
+
+    domains: ClassVar[tuple[str, ...]] = ("closed",)
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    name: ClassVar[str]
+    step: ClassVar[Step] = BoundedRange  # what one step costs
+    one_step: ClassVar[bool] = False  # whether one step draws all k, or each of them takes one
+
+    k: int
+    epsilon: float
+    adjacency: Adjacency
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", checked_k(self.k))
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        check_positive("epsilon", self.epsilon)
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        k: int = 10,
+    ) -> Self:
+        """Spend the whole budget evenly on the steps of its releases, from public numbers alone."""
+        times = 1 if cls.one_step else checked_k(k)
+        kind: Any = cls.step
+        epsilon = step_within(budget, filter, step=kind, times=times)
+        return cls(k=k, epsilon=epsilon, adjacency=Adjacency(adjacency), budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one release."""
+        return (1 if self.one_step else self.k) * Cost.of(self.step(epsilon=self.epsilon), adjacency=self.adjacency)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        return {"name": self.name, "k": self.k, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}

@@ -7,14 +7,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from cutline.histogram import Histogram
-from cutline.mechanisms.closed_selection import check_outcomes, checked_k, closed, counts_by_rank, step_within
-from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
-from cutline.privacy.curves import check_positive
+from cutline.mechanisms.closed_selection import (
+    ClosedSelector,
+    check_outcomes,
+    closed,
+    counts_by_rank,
+)
 from cutline.release import Law, Release
 from cutline.sampling import Source, Weights, probabilities, resolve
 from cutline.sampling.peeling import peel
@@ -23,7 +26,7 @@ _GRID = 1 / 64  # of the logarithm of time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeelingEM:
+class PeelingEM(ClosedSelector):
     r"""The top k of a closed domain by k exponential mechanisms without replacement, in the order drawn.
 
     Released: k candidates, the first drawn first. Equal in law to adding Gumbel noise to every count once and listing the k
@@ -51,6 +54,7 @@ class PeelingEM:
     Examples
     --------
     >>> from cutline.histogram import ClosedHistogram
+    >>> from cutline.privacy import Budget
     >>> from cutline.sampling import SeededSource
     >>> mechanism = PeelingEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -60,38 +64,8 @@ class PeelingEM:
 
     name: ClassVar[str] = "peeling-em"
     ordered: ClassVar[bool] = True
-    domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "DR19"
     cost_rule: ClassVar[str] = "k bounded-range steps"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-
-    k: int
-    epsilon: float
-    adjacency: Adjacency
-    budget: Budget | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", checked_k(self.k))
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-        check_positive("epsilon", self.epsilon)
-
-    @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
-        k: int = 10,
-    ) -> Self:
-        """Spend the whole budget evenly on the k rounds of its releases, from public numbers alone."""
-        epsilon = step_within(budget, filter, step=BoundedRange, times=checked_k(k))
-        return cls(k=k, epsilon=epsilon, adjacency=Adjacency(adjacency), budget=budget)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of one release: k rounds."""
-        return self.k * Cost.of(BoundedRange(epsilon=self.epsilon), adjacency=self.adjacency)
 
     @property
     def rate(self) -> Fraction:
@@ -159,7 +133,3 @@ class PeelingEM:
             rings = np.exp(np.minimum(exponents[top, None] - others + logs, 700.0))
             log_products = (inside[top, None] * np.log(-np.expm1(-rings))).sum(axis=0)
             return min(1.0, float(np.sum(np.exp(log_products + logs - np.exp(logs))) * _GRID))
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return {"name": self.name, "k": self.k, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,14 +16,13 @@ from cutline.histogram import Histogram, IntArray
 from cutline.mechanisms.choosers import FloatArray
 from cutline.mechanisms.closed_selection import (
     LARGEST_LAW,
+    ClosedSelector,
+    Step,
     check_outcomes,
-    checked_k,
     closed,
     counts_by_rank,
-    step_within,
 )
-from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure
-from cutline.privacy.curves import check_positive
+from cutline.privacy import Pure
 from cutline.release import Law, Release
 from cutline.sampling import Source, integers_below, resolve
 from cutline.sampling.race import race
@@ -33,7 +32,7 @@ _CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip:
+class PermuteAndFlip(ClosedSelector):
     r"""The top k of a closed domain by k rounds of permute-and-flip without replacement, in the order drawn.
 
     One round visits the candidates left in random order and takes the first whose coin of probability
@@ -61,6 +60,7 @@ class PermuteAndFlip:
     Examples
     --------
     >>> from cutline.histogram import ClosedHistogram
+    >>> from cutline.privacy import Budget
     >>> from cutline.sampling import SeededSource
     >>> mechanism = PermuteAndFlip.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -70,38 +70,9 @@ class PermuteAndFlip:
 
     name: ClassVar[str] = "permute-and-flip"
     ordered: ClassVar[bool] = True
-    domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "MS20"
     cost_rule: ClassVar[str] = "k pure steps"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-
-    k: int
-    epsilon: float
-    adjacency: Adjacency
-    budget: Budget | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", checked_k(self.k))
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-        check_positive("epsilon", self.epsilon)
-
-    @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
-        k: int = 10,
-    ) -> Self:
-        """Spend the whole budget evenly on the k rounds of its releases, from public numbers alone."""
-        epsilon = step_within(budget, filter, step=Pure, times=checked_k(k))
-        return cls(k=k, epsilon=epsilon, adjacency=Adjacency(adjacency), budget=budget)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of one release: k rounds."""
-        return self.k * Cost.of(Pure(epsilon=self.epsilon), adjacency=self.adjacency)
+    step: ClassVar[Step] = Pure
 
     @property
     def rate(self) -> Fraction:
@@ -180,10 +151,6 @@ class PermuteAndFlip:
             each = member_chances(candidates.values, left, self.rate)[:, : len(top)] * (np.array(top) - gone)
             states = _advance(states, each)
         return sum(states.values())
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return {"name": self.name, "k": self.k, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
 
 
 def member_chances(scores: IntArray, left: IntArray, rate: Fraction) -> FloatArray:

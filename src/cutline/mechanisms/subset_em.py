@@ -9,28 +9,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from cutline.histogram import ClosedHistogram, Histogram, IntArray
 from cutline.mechanisms.closed_selection import (
+    ClosedSelector,
     check_outcomes,
     check_work,
-    checked_k,
     closed,
     counts_by_rank,
-    step_within,
 )
-from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
-from cutline.privacy.curves import check_positive
 from cutline.release import Law, Release
 from cutline.sampling import Source, Weights, categorical, probabilities, resolve
 from cutline.sampling.whole import choice, integer_below, subset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetEM:
+class SubsetEM(ClosedSelector):
     r"""A set of k candidates of a closed domain by one exponential mechanism.
 
     The utility of a set is its smallest count inside minus the largest count outside: the gap below it, negative for all sets
@@ -63,6 +60,7 @@ class SubsetEM:
 
     Examples
     --------
+    >>> from cutline.privacy import Budget
     >>> from cutline.sampling import SeededSource
     >>> mechanism = SubsetEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -72,38 +70,9 @@ class SubsetEM:
 
     name: ClassVar[str] = "subset-em"
     ordered: ClassVar[bool] = False
-    domains: ClassVar[tuple[str, ...]] = ("closed",)
     reference: ClassVar[str] = "SL22"
     cost_rule: ClassVar[str] = "one bounded-range step"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-
-    k: int
-    epsilon: float
-    adjacency: Adjacency
-    budget: Budget | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", checked_k(self.k))
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-        check_positive("epsilon", self.epsilon)
-
-    @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
-        k: int = 10,
-    ) -> Self:
-        """Spend the whole budget on the one draw of each release, from public numbers alone."""
-        epsilon = step_within(budget, filter, step=BoundedRange, times=1)
-        return cls(k=k, epsilon=epsilon, adjacency=Adjacency(adjacency), budget=budget)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of one release: one draw."""
-        return Cost.of(BoundedRange(epsilon=self.epsilon), adjacency=self.adjacency)
+    one_step: ClassVar[bool] = True
 
     @property
     def rate(self) -> Fraction:
@@ -152,10 +121,6 @@ class SubsetEM:
             return 0.0
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
         return float(probabilities(cells.weights(self.rate))[0, 0])
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return {"name": self.name, "k": self.k, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
 
     def _closed(self, histogram: Histogram) -> ClosedHistogram:
         candidates = closed(histogram, name=self.name, k=self.k, spare=1)
