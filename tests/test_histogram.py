@@ -1,7 +1,10 @@
 """Histograms: right ranks and gaps, and nothing private through the back door."""
 
 import copy
+import datetime
+import math
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -91,3 +94,18 @@ def test_private_data_stays_inside(histogram):
     for leak in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="private"):
             leak(histogram)
+
+
+def test_odd_items_of_one_type_are_no_reason_to_stop():
+    zone = datetime.timezone(datetime.timedelta(hours=1))
+    odd = [Decimal("NaN"), Decimal("Infinity"), Decimal(1), float("nan"), -math.inf]
+    odd += [
+        datetime.time(3),
+        datetime.time(4, tzinfo=zone),
+        datetime.datetime(2024, 1, 1),
+        datetime.datetime(2024, 1, 1, tzinfo=zone),
+    ]
+    first = OpenHistogram.from_counts(dict.fromkeys(odd, 5), max_k=20).top(20)
+    second = OpenHistogram.from_counts(dict.fromkeys(reversed(odd), 5), max_k=20).top(20)
+    assert len(first) == len(odd)
+    assert [repr(item) for item in first] == [repr(item) for item in second]

@@ -6,13 +6,16 @@ import pickle
 
 import pytest
 
-from cutline.errors import BudgetError
+import cutline
+from cutline.errors import BudgetError, ParameterError
 from cutline.histogram import OpenHistogram
 from cutline.mechanisms import StableTopK
 from cutline.mechanisms.choosers import GapArgmax, GapExponential
 from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.noisy_counts import NoisyCounts, with_counts
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.test_first import TestFirst
+from cutline.mechanisms.top_stable import TopStable
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.release import Release
 from cutline.sampling import SeededSource
@@ -110,3 +113,42 @@ def test_a_refund_is_never_stated():
     assert cliff.steps != flat.steps
     assert cliff.cost.rdp(8.0) < flat.cost.rdp(8.0)
     assert cliff.guarantee == flat.guarantee
+
+
+@pytest.mark.parametrize("name", ["test-first", "stable-top-k-fixed"])
+def test_a_fallback_too_large_to_count_never_refuses(name):
+    """480 of 500: subset EM would need too much memory, which may not show whether the private test had failed."""
+    listed = list(range(500))
+    for counts in ({i: 10**6 if i < 480 else 0 for i in listed}, dict.fromkeys(listed, 5)):
+        release = cutline.top(counts, k=480, max_k=480, candidates=listed, mechanism=name, rng=SeededSource(0))
+        assert len(release.items) == 480
+
+
+def test_counts_may_be_asked_for_whatever_comes_out():
+    for most in (10, 3):
+        release = cutline.top(
+            dict.fromkeys(range(most), 10**5),
+            k=3,
+            mechanism="top-stable",
+            ranks=(10, 3),
+            counts=True,
+            epsilon=4.0,
+            rng=SeededSource(0),
+        )
+        assert len(release.counts) == most
+
+
+def test_a_withheld_release_states_the_price_of_the_counts_it_might_have_had():
+    mechanism = TopStable.calibrate(Budget(epsilon=1.0, delta=1e-6), k=1)
+    noisy = NoisyCounts(sigma=0.5, max_k=1, adjacency=Adjacency.ADD_REMOVE)
+    sentences = set()
+    for counts in ({"a": 10**4}, {"a": 1}):
+        histogram = OpenHistogram.from_counts(counts, max_k=1)
+        sentences.add(with_counts(mechanism.release(histogram), histogram, noisy).guarantee)
+    assert len(sentences) == 1
+
+
+def test_a_sigma_no_sampler_can_draw_is_refused_before_data():
+    for sigma in (1e-9, 1e15):
+        with pytest.raises(ParameterError, match="sigma"):
+            NoisyCounts(sigma=sigma, max_k=1, adjacency=Adjacency.ADD_REMOVE)

@@ -111,7 +111,7 @@ def top(
     ready: Any
     noisy: NoisyCounts | None = None
     if counts:
-        counted = k or max_k or default_max_k(k)
+        counted = max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,)))  # the largest set there can be
         ready, noisy = calibrate_with_counts(kind, budget, counted=counted, adjacency=relation, **told)
     else:
         ready = kind.calibrate(budget, adjacency=relation, **told)

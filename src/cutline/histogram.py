@@ -188,9 +188,9 @@ def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequenc
 def item_key(item: Item) -> tuple[str, Any]:
     """Return the item's own place in an order that depends on nothing but the item: its type, then its value."""
     kind = type(item)
-    if isinstance(item, float) and math.isnan(item):
-        return kind.__name__, -math.inf
-    if isinstance(item, datetime.datetime):
+    if isinstance(item, float | decimal.Decimal) and math.isnan(item):
+        return f"{kind.__name__}, not a number", repr(item)
+    if isinstance(item, datetime.datetime | datetime.time):
         return kind.__name__, item.isoformat()
     return kind.__name__, item if kind in _ORDERED else repr(item)
 

@@ -56,7 +56,9 @@ def test_a_withheld_or_empty_release_costs_nothing_more():
     release = StableTopK.calibrate(BUDGET, max_k=4).release(flat, rng=SeededSource(0))
     assert release.items is None
     noisy = NoisyCounts(sigma=4.0, max_k=4, adjacency=ADD)
-    assert with_counts(release, flat, noisy) is release
+    asked = with_counts(release, flat, noisy)
+    assert (asked.counts, asked.cost, asked.steps) == (None, release.cost, release.steps)
+    assert asked.reserved == release.cost + noisy.cost
     assert noisy.cost_of(0).rdp(5.0) == 0
     assert noisy.counts(flat, []) == {}
 

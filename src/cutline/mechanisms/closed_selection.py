@@ -140,9 +140,14 @@ def _by_optimal_composition(budget: Budget, step: Step, steps: int, added: float
     return largest(fits, low=added, high=budget.epsilon, relative=1e-8)
 
 
+def countable(size: int, *, k: int) -> bool:
+    """Say whether counting subsets or sequences fits in memory at worst; it depends on public numbers only."""
+    return k * k * size <= _MOST_WORK
+
+
 def check_work(size: int, *, k: int, name: str) -> None:
-    """Refuse more counting than fits in memory at worst; it depends on public numbers only."""
-    if k * k * size > _MOST_WORK:
+    """Refuse more counting than fits in memory at worst."""
+    if not countable(size, k=k):
         raise ParameterError(
             f"{name} takes k * k * candidates up to {_MOST_WORK:.0e}",
             f"k={k}, {size} candidates",

@@ -17,7 +17,7 @@ from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules import best_order, rdp
 from cutline.release import Release
 from cutline.sampling import Source, resolve
-from cutline.sampling.discrete_gaussian import discrete_gaussian
+from cutline.sampling.discrete_gaussian import check_sigma, discrete_gaussian
 
 _INSIDE = 1 - 1e-9
 _CHUNK = 4096
@@ -58,7 +58,7 @@ class NoisyCounts:
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         check_max_k(self.max_k)
-        Gaussian(sigma=self.sigma)  # refuses what is not above 0 and finite
+        check_sigma(self.sigma)
 
     @classmethod
     def calibrate(
@@ -126,8 +126,8 @@ class NoisyCounts:
 def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, rng: Source | None = None) -> Release:
     r"""Return the release with noisy counts of its items, drawn from the histogram it was made from.
 
-    A withheld release, or an empty set, comes back as it is: there is nothing to count and nothing to pay. What is charged is
-    the number of items that went out, which is public by then.
+    For a withheld release, or an empty set, there is nothing to count and nothing to pay, but the price it might have had is
+    part of its guarantee all the same. What is charged is the number of items that went out, which is public by then.
     """
     if release.cost.adjacency != noisy.adjacency:
         raise AdjacencyError(
@@ -137,17 +137,20 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
         )
     if release.counts is not None:
         raise ParameterError("a release is counted once", "a release with counts", "Release again.")
+    asked = replace(
+        release,
+        reserved=(release.reserved or release.cost) + noisy.cost,
+        mechanism={**release.mechanism, "counts": noisy.describe()},
+    )
     if not release.items:
-        return release
+        return asked
     source = resolve(rng)
     counts = noisy.counts(histogram, release.items, rng=source)
     return replace(
-        release,
+        asked,
         counts=counts,
         cost=release.cost + noisy.cost_of(len(counts)),
-        reserved=(release.reserved or release.cost) + noisy.cost,
         steps=(*release.steps, "counts"),
-        mechanism={**release.mechanism, "counts": noisy.describe()},
         seeded=release.seeded or source.seeded,
     )
 

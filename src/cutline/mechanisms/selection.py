@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
+from cutline.mechanisms.closed_selection import countable
 from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed
 from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.peeling_em import PeelingEM
@@ -68,7 +69,7 @@ def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selec
     if isinstance(histogram, OpenHistogram):
         return allowance.after(allowance.k - k, epsilon=epsilon)
     draws = min(k, histogram.size)
-    if subset_needs_less(draws, histogram.size):
+    if subset_needs_less(draws, histogram.size) and countable(histogram.size, k=draws):
         epsilon = stretched(epsilon, draws=draws, over=1)
         return SubsetEM(k=draws, epsilon=epsilon, adjacency=allowance.adjacency)
     return PeelingEM(k=draws, epsilon=epsilon, adjacency=allowance.adjacency)

@@ -42,8 +42,7 @@ def discrete_gaussian(n: int, *, sigma: float, rng: Source | None = None) -> Int
     >>> bool(abs(draws.std() - 3) < 0.05), draws.dtype
     (True, dtype('int64'))
     """
-    if not 2.0**-20 <= sigma <= _LARGEST:
-        raise ParameterError("sigma must be from 2**-20 to 2**40", f"sigma={sigma}", "Try sigma=10.0.")
+    check_sigma(sigma)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ParameterError("n must be a whole number of at least 0", f"n={n}", "")
     source = resolve(rng)
@@ -101,3 +100,9 @@ def _exp_coins(approximate: FloatArray, exact: Any, source: Source) -> BoolArray
 
     with np.errstate(under="ignore"):
         return bernoulli_real(np.exp(-approximate), enclose, rng=source)
+
+
+def check_sigma(sigma: float) -> None:
+    """Refuse a sigma out of the sampler's range; it is public."""
+    if not 2.0**-20 <= sigma <= _LARGEST:
+        raise ParameterError("sigma must be from 2**-20 to 2**40", f"sigma={sigma}", "Try sigma=10.0.")
