@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import cutline
+from cutline import plots
 from cutline.plots import plot_demo, plot_release
 from cutline.sampling import SeededSource
 
@@ -97,3 +98,14 @@ plot_release(cutline.top({{"a": 900, "b": 1}}, max_k=5, test="paper"), {str(tmp_
 assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("name", "k"), [("limited-domain", 3), ("test-first", 3), ("top-stable", 3)])
+def test_mechanisms_that_are_told_k_have_their_curve_too(name, k):
+    from cutline.mechanisms import MECHANISMS
+
+    ready = MECHANISMS[name].calibrate(cutline.Budget(epsilon=1.0, delta=1e-6), k=k, max_k=20)
+    release = ready.release(cutline.OpenHistogram.from_counts({"a": 900, "b": 800, "c": 700}, max_k=20))
+    own, paper = plots._curves(release)
+    assert own.chances[-1] > 0.9
+    assert paper.name == "the paper's mechanism"

@@ -6,6 +6,7 @@ needed; the extension (.png or .svg) tells the format.
 
 from __future__ import annotations
 
+import inspect
 import os
 import textwrap
 from dataclasses import dataclass
@@ -172,21 +173,22 @@ def _curves(release: Release) -> list[Curve]:
     """Return the curves of this mechanism and of the paper's at the same budget, or none if they cannot be known."""
     if release.budget is None or "max_k" not in release.mechanism:
         return []
-    public = {k: v for k, v in release.mechanism.items() if k not in ("name", "adjacency")}
-    wishes = {k: v for k, v in public.items() if k not in ("choose", "test")}
     kind = mechanism(release.mechanism["name"])
+    accepted = set(inspect.signature(kind.calibrate).parameters) - {"adjacency"}
+    public = {k: v for k, v in release.mechanism.items() if k in accepted}
+    wishes = {k: v for k, v in public.items() if k in ("max_k", "min_k", "target", "weight", "clip")}
     shared: dict[str, Any] = {"adjacency": release.cost.adjacency}
     try:
         own = kind.calibrate(release.budget, **shared, **public)
-        if own.cost != release.cost:  # built from parameters, not from the budget
+        if own.cost != (release.reserved or release.cost):  # built from parameters, not from the budget
             return []
         paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
-        cut = public.get("target") or public.get("min_k") or 1
+        cut = public.get("k") or public.get("target") or public.get("min_k") or 1
         drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
         needed = {name: one_gap(ready.chance, max_k=ready.max_k, k=cut) for name, ready in drawn.items()}
         farthest = min(int(2.4 * max(needed.values())), 1 << 20)
         gaps = np.unique(
-            np.append(np.linspace(0, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
+            np.append(np.linspace(1, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
         )
         return [
             Curve(name=name, gaps=gaps, chances=np.array([_chance(ready, cut, g) for g in gaps]), needed=needed[name])
