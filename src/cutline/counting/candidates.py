@@ -147,13 +147,14 @@ def _is(value: object, python: tuple[type, ...]) -> bool:
 def _array(candidates: Sequence[Item], carrier: str) -> Any:
     import pyarrow as pa
 
+    values: list[Any] = list(candidates)  # of the carrier's own types, checked before
     if carrier == "text":
-        return pa.array([str(value) for value in candidates], type=pa.string())
+        return pa.array([str(value) for value in values], type=pa.string())
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", carrier)
     if decimal:
-        return pa.array([Decimal(value) for value in candidates], type=pa.decimal128(int(decimal[1]), int(decimal[2])))  # type: ignore[arg-type]
+        return pa.array([Decimal(value) for value in values], type=pa.decimal128(int(decimal[1]), int(decimal[2])))
     if carrier.startswith("float"):
-        return pa.array([float(value) for value in candidates], type=pa.float64())  # type: ignore[arg-type]
+        return pa.array([float(value) for value in values], type=pa.float64())
     unit = re.fullmatch(r"(time64|timestamp)\[(\w+)\]", carrier)
     kind = getattr(pa, unit[1])(unit[2]) if unit else getattr(pa, "bool_" if carrier == "bool" else carrier)()
-    return pa.array(list(candidates), type=kind)
+    return pa.array(values, type=kind)

@@ -69,8 +69,8 @@ def register(kind: type[Any]) -> type[Any]:
 
 def curve_to_dict(curve: Curve) -> dict[str, Any]:
     """Return the curve as plain data."""
-    fields = dataclasses.fields(curve)  # type: ignore[arg-type]
-    plain = {field.name: getattr(curve, field.name) for field in fields}
+    record: Any = curve  # a protocol cannot say that every curve is a dataclass
+    plain = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     return {"kind": curve.kind} | {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
 

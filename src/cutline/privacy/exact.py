@@ -137,7 +137,8 @@ def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float
     second += _TINIEST  # never divide by 0; where b is 0 the top is at most at[s] + a = at[s+1] or below it
     first *= np.divide(first, second, out=second)
     first += at[:-1]
-    return np.maximum(first.max(axis=0), at[-1])  # type: ignore[no-any-return]
+    tops: FloatArray = np.maximum(first.max(axis=0), at[-1])
+    return tops
 
 
 def _first_below(h: float, values: FloatArray, share: float) -> float:
