@@ -1,0 +1,168 @@
+r"""What an experiment found: paragraphs, tables and figures, and how they are written down.
+
+A report becomes one Markdown page with its tables as CSV and its figures as PNG and SVG beside it. Equal reports give equal
+files, byte for byte.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cutline.errors import ParameterError
+
+Cell: TypeAlias = str | int | float | None
+
+BLUE, ORANGE, GREEN, PURPLE, RED, GREY, INK = (
+    "#1f5fa8", "#d9822b", "#3d8c40", "#7b4fa3", "#b8383d", "#8a929c", "#22272e",
+)  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#1b8a8f", "#a0722a", GREY)
+_STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "xtick.color": "#59636e",
+    "ytick.color": "#59636e",
+    "text.color": INK,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cutline",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under columns; ``name`` is part of the file name."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in self.rows))
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ParameterError("every row must have one cell per column", f"table {self.name!r}", "Fill with None.")
+
+    def csv(self) -> str:
+        """Return the table as CSV, numbers to six digits."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([f"{c:.6g}" if isinstance(c, float) else "" if c is None else c for c in r] for r in self.rows)
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        """Return the table as Markdown, under its title and above its note."""
+        numeric = [
+            any(isinstance(row[i], int | float) for row in self.rows)
+            and not any(isinstance(row[i], str) for row in self.rows)
+            for i in range(len(self.columns))
+        ]
+        lines = [self.columns, tuple("---:" if right else "---" for right in numeric)]
+        lines += [tuple(shown(cell).replace("|", "\\|") for cell in row) for row in self.rows]
+        grid = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return "\n\n".join(part for part in (f"**{self.title}**", grid, self.note) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A drawing; ``draw`` is given an empty matplotlib figure of ``size`` inches."""
+
+    name: str
+    title: str
+    draw: Callable[[Any], None]
+    size: tuple[float, float] = (8.0, 4.0)
+
+    def write(self, stem: Path) -> list[Path]:
+        """Write PNG and SVG beside each other and return their paths."""
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+
+        with mpl.rc_context(_STYLE):
+            canvas = Canvas(figsize=self.size, layout="constrained")
+            FigureCanvasAgg(canvas)
+            self.draw(canvas)
+            png, svg = (stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg"))
+            canvas.savefig(png, dpi=130, metadata={"Software": None})
+            canvas.savefig(svg, metadata={"Date": None, "Creator": "cutline"})
+        return [png, svg]
+
+
+Part: TypeAlias = str | Table | Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Parts in reading order; a text part is Markdown."""
+
+    name: str
+    title: str
+    parts: Sequence[Part]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables among the parts."""
+        return tuple(part for part in self.parts if isinstance(part, Table))
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures among the parts."""
+        return tuple(part for part in self.parts if isinstance(part, Figure))
+
+    def write(self, out: Path) -> list[Path]:
+        """Write page, tables and figures into a directory, made if it is missing; return the paths, the page first."""
+        page = out / f"{self.name}.md"
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            written: list[Path] = []
+            sections = [f"# {self.title}"]
+            for part in self.parts:
+                if isinstance(part, str):
+                    sections.append(part.strip())
+                    continue
+                stem = out / f"{self.name}-{part.name}"
+                if isinstance(part, Table):
+                    path = stem.with_name(f"{stem.name}.csv")
+                    path.write_text(part.csv(), encoding="utf-8")
+                    written.append(path)
+                    sections.append(f"{part.markdown()}\n\n[CSV]({path.name})")
+                else:
+                    written += part.write(stem)
+                    sections.append(f"![{part.title}]({stem.name}.png)\n\n*{part.title}* ([SVG]({stem.name}.svg))")
+            page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+        except OSError:
+            raise ParameterError(
+                "a report must go where it can be written", f"{str(out)!r}", "Choose another directory."
+            ) from None
+        return [page, *written]
+
+
+def shown(cell: Cell) -> str:
+    """Return a cell as it is printed: numbers to three decimals, or three digits where that would say little.
+
+    Examples
+    --------
+    >>> [shown(cell) for cell in (0.97312, 1.0, 1e-06, 12345.6, 7, "EM", None)]
+    ['0.973', '1.000', '1e-06', '1.23e+04', '7', 'EM', '']
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.3f}" if cell == 0 or 1e-3 <= abs(cell) < 1e4 else f"{cell:.3g}"
+    return str(cell)
