@@ -11,6 +11,7 @@ from cutline.cli.cost import cost
 from cutline.cli.demo import demo
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.plan import plan
+from cutline.cli.reproduce import reproduce
 from cutline.cli.top import top
 from cutline.cli.verify import verify
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, mechanisms, verify):
+for command in (demo, top, cost, plan, mechanisms, verify, reproduce):
     app.command()(command)
 
 
