@@ -1,0 +1,136 @@
+r"""From teachers' ballots to the counts an aggregator reads. Every rule here reads one ballot alone.
+
+A ballot is a row of zeros and ones, one for each label; anything but 0 is a one. A teacher who does not vote counts as a
+ballot of zeros. Shapes and types are public and checked; what the ballots say is private and never refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import ParameterError
+from cutline.histogram import IntArray
+
+Ballots: TypeAlias = npt.NDArray[Any]
+
+MOST_POWERSET_LABELS = 16  # 65,536 sets
+
+
+def count_ballots(ballots: Ballots) -> IntArray:
+    r"""Return how many teachers gave each label to each query.
+
+    Parameters
+    ----------
+    ballots
+        Booleans or integers, shape (teachers, queries, labels).
+
+    Returns
+    -------
+    IntArray
+        Shape (queries, labels). Counts of disjoint groups of teachers add up.
+
+    Examples
+    --------
+    >>> count_ballots(np.array([[[1, 0, 1]], [[1, 1, 0]]])).tolist()
+    [[2, 1, 1]]
+    """
+    counts: IntArray = np.count_nonzero(checked_ballots(ballots), axis=0).astype(np.int64, copy=False)
+    return counts
+
+
+def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> Ballots:
+    r"""Keep at most ``tau`` ones of every ballot: those scored highest, ties by label index.
+
+    **Privacy.** A ballot is cut by looking at that ballot and its own scores only, so one teacher still changes one ballot;
+    then at most ``tau`` counts of a query move when a ballot joins or leaves, and at most ``2 tau`` when it is replaced.
+
+    Parameters
+    ----------
+    ballots
+        Booleans or integers, shape (teachers, queries, labels).
+    scores
+        How sure each teacher is of each label, the same shape; None ranks by label index alone. A score that is not a number
+        comes last.
+    tau
+        The most ones a ballot may keep; public.
+
+    Examples
+    --------
+    >>> limit_ballots(np.array([[[1, 0, 1, 1]]]), np.array([[[0.6, 0.9, 0.8, 0.6]]]), 2).astype(int).tolist()
+    [[[1, 0, 1, 0]]]
+    """
+    given = checked_ballots(ballots) != 0
+    check_whole("tau", tau)
+    if tau >= given.shape[-1]:
+        return given
+    keys = np.zeros(given.shape) if scores is None else np.asarray(scores, dtype=np.float64)
+    if keys.shape != given.shape:
+        raise ParameterError(
+            "scores must have the shape of the ballots", f"{keys.shape} and {given.shape}", "Pass one score per vote."
+        )
+    keys = np.where(given, np.where(np.isnan(keys), -np.inf, keys), -np.inf)
+    # Ones come before zeros even where a one's score is -inf, so that a ballot never loses a one to a zero.
+    order = np.lexsort((-keys, ~given), axis=-1)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(given.shape[-1]), order.shape), axis=-1)
+    kept: npt.NDArray[np.bool_] = given & (ranks < tau)
+    return kept
+
+
+def count_powersets(ballots: Ballots) -> IntArray:
+    r"""Return how many teachers gave exactly each set of labels to each query.
+
+    Parameters
+    ----------
+    ballots
+        Booleans or integers, shape (teachers, queries, labels), of at most 16 labels.
+
+    Returns
+    -------
+    IntArray
+        Shape (queries, 2^labels); the set's number has bit i for label i.
+
+    Examples
+    --------
+    >>> count_powersets(np.array([[[1, 0]], [[1, 1]], [[1, 0]]])).tolist()
+    [[0, 2, 0, 1]]
+    """
+    given = checked_ballots(ballots) != 0
+    labels = given.shape[-1]
+    check_powerset(labels)
+    sets = given @ (1 << np.arange(labels))
+    queries = given.shape[1]
+    places = sets + (np.arange(queries) << labels)
+    counts: IntArray = np.bincount(places.reshape(-1), minlength=queries << labels).astype(np.int64, copy=False)
+    return counts.reshape(queries, 1 << labels)
+
+
+def checked_ballots(ballots: Ballots) -> Ballots:
+    """Refuse anything but booleans or integers in three dimensions."""
+    array = np.asarray(ballots)
+    if array.ndim != 3 or array.dtype.kind not in "biu":
+        raise ParameterError(
+            "ballots must be booleans or integers of shape (teachers, queries, labels)",
+            f"{array.dtype} in {array.ndim} dimensions",
+            "Round scores to 0 or 1 first, one ballot at a time.",
+        )
+    return array
+
+
+def check_powerset(labels: int) -> None:
+    """Refuse more labels than sets of them can be listed."""
+    if labels > MOST_POWERSET_LABELS:
+        raise ParameterError(
+            f"voting for whole sets takes at most {MOST_POWERSET_LABELS} labels",
+            f"labels={labels}",
+            "Use optimal-vote.",
+        )
+
+
+def check_whole(name: str, value: int) -> None:
+    """Refuse a public number that is not whole and at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", "")

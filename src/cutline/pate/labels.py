@@ -1,0 +1,90 @@
+r"""Everything that becomes public about a batch of queries put to the teachers, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.privacy import Budget, Cost
+from cutline.release import _digits_up as digits_up
+
+Int8Array: TypeAlias = npt.NDArray[np.int8]
+
+MISSING = -1
+_STATED_DELTA = 1e-6  # of the sentence, when no budget says otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    r"""The released labels of a batch: 1, 0, or -1 where the aggregator did not answer.
+
+    Parameters
+    ----------
+    values
+        Shape (queries, labels); a withheld query is a row of -1.
+    cost
+        Of the whole batch: withheld queries are charged like the others.
+    mechanism
+        Name and public parameters of the aggregator, as plain data.
+    budget
+        What the aggregator was calibrated for, if it was.
+    seeded
+        True if the draws came from a seeded generator: a simulation, not a release.
+    """
+
+    values: Int8Array
+    cost: Cost
+    mechanism: Mapping[str, Any]
+    budget: Budget | None = None
+    seeded: bool = False
+
+    @property
+    def queries(self) -> int:
+        """How many queries were put."""
+        return len(self.values)
+
+    @property
+    def answered(self) -> int:
+        """How many queries have all their labels."""
+        return int((self.values != MISSING).all(axis=1).sum())
+
+    @property
+    def withheld(self) -> int:
+        """How many queries have no label at all."""
+        return int((self.values == MISSING).all(axis=1).sum())
+
+    @property
+    def partial(self) -> int:
+        """How many queries have some of their labels."""
+        return self.queries - self.answered - self.withheld
+
+    @property
+    def outcomes(self) -> list[tuple[int | None, ...]]:
+        """The rows as keys of the aggregator's law."""
+        return [tuple(None if value == MISSING else value for value in row) for row in self.values.tolist()]
+
+    @property
+    def guarantee(self) -> str:
+        """One sentence: epsilon, delta, queries, adjacency; the same whatever the labels."""
+        epsilon, delta = self._stated()
+        span = "this one query" if self.queries == 1 else f"these {self.queries} queries together"
+        shape = f"{self.mechanism['teachers']} teachers, {self.mechanism['labels']} labels"
+        sentence = (
+            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
+            f"whatever the labels; {self.mechanism['name']} with {shape}."
+        )
+        return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
+
+    def _stated(self) -> tuple[float, float]:
+        """Return the budget if the batch fits it; otherwise the batch's own cost speaks."""
+        if self.budget is not None and self.queries <= self.budget.releases:
+            total = Budget(epsilon=self.budget.epsilon, delta=self.budget.delta)
+            if total.fits(self.cost):
+                return total.epsilon, total.delta
+        delta = self.budget.delta if self.budget is not None else _STATED_DELTA
+        delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
+        return self.cost.epsilon(delta), delta

@@ -1,0 +1,19 @@
+r"""Which aggregators there are: a new one is a new file plus one line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutline.errors import ParameterError
+from cutline.pate.optimal_vote import OptimalVote
+
+AGGREGATORS: dict[str, Any] = {kind.name: kind for kind in (OptimalVote,)}
+
+
+def aggregator(name: str) -> Any:
+    """Return the aggregator class of that name."""
+    if name not in AGGREGATORS:
+        raise ParameterError(
+            "the aggregator must be a registered one", f"{name!r}", f"Registered: {', '.join(AGGREGATORS)}."
+        )
+    return AGGREGATORS[name]
