@@ -1,0 +1,304 @@
+r"""Multi-label PATE as a scikit-learn classifier: private records in, a student out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cutline.errors import ParameterError
+from cutline.pate.aggregator import Aggregator
+from cutline.pate.ballots import check_whole
+from cutline.pate.labels import Labels
+from cutline.pate.partition import KEY_BYTES, shards
+from cutline.pate.records import Records, read_features, read_labels, read_records
+from cutline.pate.registry import aggregator as registered
+from cutline.pate.statement import Labelled, state
+from cutline.pate.student import Missing, fit_student
+from cutline.pate.teachers import Shard, count_votes, rehearse
+from cutline.privacy import Adjacency, Budget
+from cutline.sampling import SeededSource, Source, SystemSource
+
+_LARGEST_SEED = np.iinfo(np.int32).max
+
+
+def _student_has_probabilities(classifier: PATEClassifier) -> bool:
+    return hasattr(classifier.student_template(), "predict_proba")
+
+
+class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    r"""A classifier for one or many labels whose training records stay private.
+
+    Records are split over teachers, each teacher votes on the labels of *public* examples, an aggregator turns the
+    votes into labels under differential privacy, and a student learns from those labels. Only the student and the
+    released labels are kept.
+
+    **Privacy.** The released labels are (epsilon, delta)-DP for one ballot changing; what follows from them (the
+    student, its predictions) is too. One record that joins or leaves changes one ballot; one record replaced by
+    another can change two, unless ``groups`` are given to `fit`; ``privacy_`` says it in full [docs/pate.md]. Not
+    covered: the time that `fit` takes, and the memory of this computer.
+
+    Parameters
+    ----------
+    teacher, student
+        Classifiers as scikit-learn has them; one that learns one label at a time is trained once a label. None is
+        logistic regression.
+    n_teachers
+        How many teachers share the records; public. More teachers: less noise in the votes, fewer records each.
+    epsilon, delta
+        The budget for all public examples together.
+    aggregator
+        A registered name, calibrated to the budget, or an aggregator with parameters of its own, whose cost then
+        speaks.
+    adjacency
+        ``"replace"``: a ballot changes arbitrarily. ``"add-remove"`` reproduces the paper and promises less.
+    limit
+        The most labels a teacher may give to one example, its surest; lowers the cost where labels are many and few
+        are set.
+    missing
+        What the student gets for labels that were not answered: ``"skip"`` or ``"mark"``, see `student.fit_student`.
+    partition_key
+        Bytes that decide, with a record, which teacher gets it; None draws a key for each fit.
+    noise_seed
+        None draws from the operating system. A whole number makes a *simulation* that can be repeated and protects
+        nobody; ``privacy_`` says so.
+    random_state
+        For teachers and student; never for the noise.
+    n_jobs
+        How many processes train teachers; None is one.
+    verbose
+        Whether to show on standard error how many teachers have voted.
+
+    Attributes
+    ----------
+    privacy_ : cutline.pate.statement.Privacy
+        The guarantee; its text is one sentence.
+    labelled_ : cutline.pate.statement.Labelled
+        How many public examples were answered, withheld and partly labelled.
+    labels_ : cutline.pate.Labels
+        The released labels.
+    student_ : cutline.pate.student.Student
+        The fitted student.
+    aggregator_ : Aggregator
+        Who counted, with its parameters; all public.
+    classes_ : array, or list of arrays
+        ``[0, 1]``, for each label.
+    n_features_in_ : int
+        How many features there are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> X, Y = make_multilabel_classification(1200, 6, n_classes=3, n_labels=1, random_state=0)
+    >>> model = PATEClassifier(n_teachers=60, epsilon=8.0, noise_seed=0, random_state=0)
+    >>> model.fit(X[:900], Y[:900], X_public=X[900:1000]).labelled_
+    Labelled(answered=100, withheld=0, partly=0)
+    >>> model.predict(X[1000:]).shape
+    (200, 3)
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        student: Any = None,
+        *,
+        n_teachers: int = 50,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        aggregator: str | Aggregator = "optimal-vote",
+        adjacency: Adjacency | str = Adjacency.REPLACE,
+        limit: int | None = None,
+        missing: Missing = "skip",
+        partition_key: bytes | None = None,
+        noise_seed: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.n_teachers = n_teachers
+        self.epsilon = epsilon
+        self.delta = delta
+        self.aggregator = aggregator
+        self.adjacency = adjacency
+        self.limit = limit
+        self.missing = missing
+        self.partition_key = partition_key
+        self.noise_seed = noise_seed
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803 - scikit-learn's name
+        y: Any,
+        *,
+        X_public: Any = None,  # noqa: N803
+        groups: Iterable[Any] | None = None,
+    ) -> Self:
+        r"""Train teachers on private records, release labels of public examples, train the student on those.
+
+        Parameters
+        ----------
+        X
+            Private features, one row a record: an array, a data frame or a sparse matrix of numbers.
+        y
+            Private labels, 0 or 1: one column a label, or a vector for one label. A record with anything else in it,
+            or with a feature that is not a finite number, is left out without a word.
+        X_public
+            Public examples with the same features; their number is the number of queries that the budget pays for.
+        groups
+            One id a record, if a person may have several: all records of one id go to one teacher, and the person is
+            protected.
+
+        Raises
+        ------
+        ParameterError
+            For a public reason: a parameter, the shape or declared type of an array, a teacher that cannot learn
+            public examples.
+        BudgetError
+            If the budget cannot pay for so many public examples.
+        """
+        if y is None:
+            validate_data(self, X, y, skip_check_array=True)
+        features, told = read_features(X), read_labels(y)
+        validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
+        teacher, public = self._checked_teacher(), self._checked_public(X_public)
+        counting = self._calibrated(queries=public.shape[0], labels=told.shape[1])
+        rehearse(teacher, public, labels=told.shape[1])
+        source = SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
+        key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
+        seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=self.n_teachers + 1)
+
+        records = read_records(_alike(features, public), told, groups, teachers=self.n_teachers, key=key)
+        labels = self._released(teacher, records, public, counting, seeds[1:], source)
+        self.student_ = fit_student(
+            self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
+        )
+        self._vector = np.ndim(y) == 1
+        self.classes_ = np.array([0, 1]) if self._vector else [np.array([0, 1]) for _ in range(told.shape[1])]
+        self.labels_, self.aggregator_ = labels, counting
+        self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
+        self.privacy_ = state(labels, unit="record" if groups is None else "group")
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int8]:  # noqa: N803
+        """Return the student's labels, 0 or 1: (examples, labels), or a vector if the student learnt from one."""
+        told = self.student_.predict(self._checked(X))
+        return told[:, 0] if self._vector else told
+
+    @available_if(_student_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Return the probability that each label is set, (examples, labels); for a vector of one label (examples, 2)."""
+        told = self.student_.predict_proba(self._checked(X))
+        return np.column_stack([1 - told, told]) if self._vector else told
+
+    def student_template(self) -> Any:
+        """Return the unfitted student that `fit` trains copies of."""
+        return LogisticRegression() if self.student is None else self.student
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False  # labels, not classes: each is 0 or 1
+        tags.input_tags.sparse = all(
+            each is None or get_tags(each).input_tags.sparse for each in (self.teacher, self.student)
+        )
+        tags.non_deterministic = self.noise_seed is None
+        return tags
+
+    def _released(
+        self,
+        teacher: Any,
+        records: Records,
+        public: Any,
+        counting: Aggregator,
+        seeds: npt.NDArray[np.int64],
+        source: Source,
+    ) -> Labels:
+        """Return the labels; records, teachers and votes end with this call."""
+
+        def one_by_one() -> Iterator[Shard]:
+            for places, seed in zip(shards(records.teacher, teachers=self.n_teachers), seeds, strict=True):
+                features, labels = records.of(places)
+                yield Shard(features=features, labels=labels, seed=int(seed))
+
+        votes = count_votes(
+            teacher, one_by_one(), public, aggregator=counting, n_jobs=self.n_jobs, progress=bool(self.verbose)
+        )
+        return counting.release(votes, rng=source)
+
+    def _calibrated(self, *, queries: int, labels: int) -> Aggregator:
+        """Return the aggregator, made for the budget and the public numbers, or the caller's own if it fits them."""
+        check_whole("n_teachers", self.n_teachers)
+        if isinstance(self.aggregator, str):
+            budget = Budget(epsilon=self.epsilon, delta=self.delta, releases=queries)
+            limit = {} if self.limit is None else {"limit": self.limit}
+            ready: Aggregator = registered(self.aggregator).calibrate(
+                budget, teachers=self.n_teachers, labels=labels, adjacency=_relation(self.adjacency), **limit
+            )
+            return ready
+        made_for = (self.aggregator.teachers, self.aggregator.labels)
+        if made_for != (self.n_teachers, labels):
+            raise ParameterError(
+                "an aggregator must be made for the teachers and labels at hand",
+                f"{made_for[0]} teachers and {made_for[1]} labels; here are {self.n_teachers} and {labels}",
+                "Make it for these, or give its name and a budget.",
+            )
+        return self.aggregator
+
+    def _checked_teacher(self) -> Any:
+        """Return the unfitted teacher, or refuse it for what it is declared to be."""
+        teacher = LogisticRegression() if self.teacher is None else self.teacher
+        for role, each in (("teacher", teacher), ("student", self.student_template())):
+            if not is_classifier(each):
+                raise ParameterError(f"the {role} must be a classifier", type(each).__name__, "Pass one unfitted.")
+        talking = [name for name, value in teacher.get_params().items() if name.split("__")[-1] == "verbose" and value]
+        if talking:
+            raise ParameterError(
+                "a teacher must not print, since it would print about its records", talking[0], "Set it to 0."
+            )
+        return teacher
+
+    def _checked_public(self, public: Any) -> Any:
+        if public is None:
+            raise ParameterError(
+                "a private classifier needs public examples to label",
+                "X_public=None",
+                "Pass X_public: unlabelled examples that anybody may see.",
+            )
+        return validate_data(self, public, reset=False, accept_sparse="csr", dtype=np.float64)
+
+    def _checked(self, examples: Any) -> Any:
+        check_is_fitted(self, "student_")
+        return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=np.float64)
+
+
+def _alike(features: Any, public: Any) -> Any:
+    """Return the features dense or sparse, as the public examples are."""
+    if hasattr(public, "tocsr") == hasattr(features, "tocsr"):
+        return features
+    if hasattr(features, "tocsr"):
+        return features.toarray()
+    from scipy.sparse import csr_array
+
+    return csr_array(features)
+
+
+def _relation(adjacency: Adjacency | str) -> Adjacency:
+    try:
+        return Adjacency(adjacency)
+    except ValueError:
+        raise ParameterError(
+            "adjacency must be add-remove or replace", f"{adjacency!r}", "Ballots take replace."
+        ) from None

@@ -1,0 +1,65 @@
+r"""What a classifier says about labels, in one shape: scikit-learn's classifiers have several."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int8Array: TypeAlias = npt.NDArray[np.int8]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+def takes_many_labels(estimator: Any) -> bool:
+    """Say whether the classifier learns several labels at once."""
+    from sklearn.utils import get_tags
+
+    tags = get_tags(estimator).classifier_tags
+    return tags is not None and bool(tags.multi_label)
+
+
+def seeded_clone(template: Any, seed: int) -> Any:
+    """Return an unfitted copy whose every ``random_state``, nested ones too, is the seed."""
+    from sklearn.base import clone
+
+    copy = clone(template)
+    states = [name for name in copy.get_params(deep=True) if name.split("__")[-1] == "random_state"]
+    return copy.set_params(**dict.fromkeys(states, seed)) if states else copy
+
+
+def fit_labels(model: Any, features: Any, labels: Int8Array) -> Any:
+    """Fit one label as a vector, several as a matrix."""
+    return model.fit(features, labels[:, 0] if labels.shape[1] == 1 else labels)
+
+
+def predicted_labels(model: Any, features: Any, width: int) -> Int8Array:
+    """Return 1 where a label is set and 0 elsewhere, (examples, width)."""
+    predicted = np.asarray(model.predict(features)).reshape(features.shape[0], width)
+    return np.asarray(predicted == 1, dtype=np.int8)
+
+
+def label_probabilities(model: Any, features: Any, width: int) -> FloatArray:
+    """Return the probability that each label is set, (examples, width)."""
+    told = model.predict_proba(features)
+    if isinstance(told, list):  # one (examples, 2) array a label, as trees and neighbours have it
+        return np.column_stack(
+            [_of_one(each, classes) for each, classes in zip(told, model.classes_, strict=True)]
+        ).astype(np.float64)
+    if width == 1:
+        return _of_one(np.asarray(told), model.classes_).reshape(-1, 1).astype(np.float64)
+    return np.asarray(told, dtype=np.float64)
+
+
+def label_scores(model: Any, features: Any, width: int) -> FloatArray:
+    """Return how strongly the model believes in each label, in its own unit: for ranking the labels of one ballot."""
+    if hasattr(model, "predict_proba"):
+        return label_probabilities(model, features, width)
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(features), dtype=np.float64).reshape(features.shape[0], width)
+    return predicted_labels(model, features, width).astype(np.float64)
+
+
+def _of_one(probabilities: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
+    [place] = np.flatnonzero(np.asarray(classes) == 1)
+    return np.asarray(probabilities[:, place])

@@ -1,0 +1,145 @@
+r"""Private records as they come in, read row by row: no record can change how another is read, and none is refused.
+
+A record that is of no use (a feature that is not a finite number, a label that is not 0 or 1) is left out, silently.
+To refuse it would show that it is there; to warn would too. What *is* refused is public: the declared type of a
+column or array, the number of axes and columns, lengths that do not match.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import ParameterError
+from cutline.pate.outputs import Int8Array
+from cutline.pate.partition import assign, id_bytes, row_bytes
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Records:
+    """What teachers learn from, and each record's teacher; private."""
+
+    features: Any
+    labels: Int8Array
+    teacher: IntArray
+
+    def of(self, places: IntArray) -> tuple[Any, Int8Array]:
+        """Return one teacher's features and labels."""
+        return self.features[places], self.labels[places]
+
+
+def read_features(features: Any, *, name: str = "X") -> Any:
+    r"""Return a matrix of real numbers, sparse (CSR) if it came so; what is not a number is NaN.
+
+    Raises
+    ------
+    ParameterError
+        If it has not two axes, or is declared to hold something else than real numbers.
+    """
+    if hasattr(features, "tocsr"):
+        _check_kind(features.dtype.kind, name)
+        return features.tocsr().astype(np.float64)
+    numbers = _numbers(features, name)
+    if numbers.ndim != 2 or not numbers.shape[1]:
+        raise ParameterError(
+            f"{name} must have one row a record and one column a feature, at least 1 feature",
+            f"{numbers.ndim} axes" if numbers.ndim != 2 else f"0 feature(s) (shape=({len(numbers)}, 0))",
+            "Reshape your data.",
+        )
+    return numbers
+
+
+def read_labels(labels: Any) -> FloatArray:
+    r"""Return a matrix of numbers, one column a label; a vector is one label; what is not a number is NaN."""
+    numbers = _numbers(labels.toarray() if hasattr(labels, "tocsr") else labels, "y")
+    if numbers.ndim not in (1, 2) or (numbers.ndim == 2 and not numbers.shape[1]):
+        raise ParameterError(
+            "y must be a vector of one label or a matrix with one column a label",
+            f"{numbers.ndim} axes",
+            "Pass 0 and 1 for each record and label.",
+        )
+    return numbers.reshape(len(numbers), -1) if numbers.size else numbers.reshape(0, *(numbers.shape[1:] or (1,)))
+
+
+def read_records(
+    features: Any, labels: FloatArray, groups: Iterable[Any] | None, *, teachers: int, key: bytes
+) -> Records:
+    r"""Leave out what is of no use, and find each record's teacher from the record alone.
+
+    Parameters
+    ----------
+    features, labels
+        From `read_features` and `read_labels`.
+    groups
+        One id a record, if a person may have several records; else a record's features decide.
+    teachers, key
+        See `partition.assign`.
+    """
+    ids = None if groups is None else list(groups)
+    if labels.shape[0] != features.shape[0] or (ids is not None and len(ids) != features.shape[0]):
+        raise ParameterError(
+            "X, y and groups must have one row a record each",
+            "different numbers of rows",
+            "Check where they come from.",
+        )
+    useful = _finite_rows(features) & ((labels == 0) | (labels == 1)).all(axis=1)
+    kept = features[useful]
+    spelled = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
+    return Records(
+        features=kept,
+        labels=labels[useful].astype(np.int8),
+        teacher=assign(spelled, teachers=teachers, key=key),
+    )
+
+
+def _finite_rows(features: Any) -> npt.NDArray[np.bool_]:
+    if not hasattr(features, "indptr"):
+        return np.asarray(np.isfinite(features).all(axis=1))
+    odd = np.zeros(features.shape[0], dtype=bool)
+    odd[np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[~np.isfinite(features.data)]] = True
+    return ~odd
+
+
+def _numbers(values: Any, name: str) -> FloatArray:
+    """Read an array of real numbers; a row that holds something else becomes NaN, and changes no other."""
+    # A plain list has no type of its own, and numpy would take it from the rows: one text makes texts of all.
+    typed = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
+    try:
+        array = np.asarray(values) if typed else np.asarray(values, dtype=object)
+    except Exception:
+        raise ParameterError(f"{name} must be a table of numbers", type(values).__name__, "Pass an array.") from None
+    if array.dtype.kind != "O":
+        _check_kind(array.dtype.kind, name)
+        return array.astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return array.astype(np.float64)
+        except Exception:
+            return np.array([_row(row) for row in array], dtype=np.float64).reshape(array.shape)
+
+
+def _row(row: Any) -> FloatArray:
+    try:
+        return np.asarray(row, dtype=object).astype(np.float64)
+    except Exception:
+        return np.full(np.shape(row), np.nan)
+
+
+def _check_kind(kind: str, name: str) -> None:
+    if kind == "c":
+        raise ParameterError(f"{name} must hold real numbers", "complex ones", "Complex data not supported.")
+    if kind not in "biuf":
+        raise ParameterError(
+            f"{name} must hold numbers",
+            "an array declared to hold something else",
+            "Turn text and dates into numbers by a rule that reads one record alone, like feature hashing.",
+        )

@@ -1,0 +1,118 @@
+r"""The student: learns the released labels of public examples, and is all that leaves.
+
+Everything here is public: the examples, the labels after their release, and so also what the student warns or raises.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cutline.errors import ParameterError
+from cutline.pate.outputs import (
+    FloatArray,
+    Int8Array,
+    fit_labels,
+    label_probabilities,
+    predicted_labels,
+    seeded_clone,
+    takes_many_labels,
+)
+
+Missing = Literal["skip", "mark"]
+
+MISSING = -1
+
+
+class LabelWarning(UserWarning):
+    """Some labels went out with one value only, or not at all, so the student can only repeat it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Student:
+    r"""A fitted student: models with the labels each answers, and a constant for the labels nobody could learn.
+
+    Parameters
+    ----------
+    models
+        Pairs of label indices and the classifier fitted for them.
+    constants
+        One value a label; counts only where no model answers.
+    """
+
+    models: tuple[tuple[tuple[int, ...], Any], ...]
+    constants: tuple[int, ...]
+
+    def predict(self, features: Any) -> Int8Array:
+        """Return the labels, (examples, labels) of 0 and 1."""
+        told = np.tile(np.array(self.constants, dtype=np.int8), (features.shape[0], 1))
+        for columns, model in self.models:
+            told[:, columns] = predicted_labels(model, features, len(columns))
+        return told
+
+    def predict_proba(self, features: Any) -> FloatArray:
+        """Return the probability that each label is set, (examples, labels); 0 or 1 where the label is a constant."""
+        told = np.tile(np.array(self.constants, dtype=np.float64), (features.shape[0], 1))
+        for columns, model in self.models:
+            told[:, columns] = label_probabilities(model, features, len(columns))
+        return told
+
+
+def fit_student(
+    template: Any, features: Any, labels: Int8Array, *, missing: Missing = "skip", seed: int = 0
+) -> Student:
+    r"""Train the student on labels with holes.
+
+    Parameters
+    ----------
+    template
+        An unfitted classifier.
+    features
+        The public examples.
+    labels
+        Their released labels, (examples, labels): 1, 0, or -1 where missing.
+    missing
+        ``"skip"``: a label is learnt from the examples that have it; labels are learnt together where the classifier
+        can and no example is partly labelled, else one by one. ``"mark"``: all examples are given, with -1 for a
+        missing label, to a student that understands it, like those of ``sklearn.semi_supervised``.
+    seed
+        For every ``random_state`` of the student.
+
+    Warns
+    -----
+    LabelWarning
+        If some label has no example of both values; the student answers it with the one value there is, or 0.
+    """
+    if missing not in ("skip", "mark"):
+        raise ParameterError("missing must be skip or mark", f"missing={missing!r}", "Skip suits every student.")
+    has_both = (labels == 1).any(axis=0) & (labels == 0).any(axis=0)
+    learnt = np.flatnonzero(has_both)
+    if learnt.size < labels.shape[1]:
+        warnings.warn(
+            f"{labels.shape[1] - learnt.size} of {labels.shape[1]} labels were not released with both values, and the "
+            "student answers each with a constant. A larger epsilon, more teachers or more public examples may help; "
+            "if no label was ever set, check that private labels are 0 and 1.",
+            LabelWarning,
+            stacklevel=3,
+        )
+    models = []
+    for columns in _together_or_one_by_one(template, labels, learnt, missing):
+        chosen = labels[:, columns]
+        known = slice(None) if missing == "mark" else (chosen != MISSING).all(axis=1)
+        models.append(
+            (tuple(columns.tolist()), fit_labels(seeded_clone(template, seed), features[known], chosen[known]))
+        )
+    return Student(models=tuple(models), constants=tuple((labels == 1).any(axis=0).astype(int).tolist()))
+
+
+def _together_or_one_by_one(template: Any, labels: Int8Array, learnt: Any, missing: Missing) -> Iterator[Any]:
+    held = labels[:, learnt] != MISSING
+    whole = missing == "mark" or bool((held.all(axis=1) == held.any(axis=1)).all())
+    if learnt.size > 1 and whole and takes_many_labels(template):
+        yield learnt
+    else:
+        yield from learnt[:, None]

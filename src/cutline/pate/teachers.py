@@ -1,0 +1,181 @@
+r"""Teachers: each learns from its own records, votes on the public examples, and is forgotten.
+
+**Privacy.** A ballot is a function of its teacher's own records, the public examples and a seed that depends on the
+teacher's number alone. Nothing is fitted on all private records, no teacher is ever dropped, and nothing a teacher
+does can stop the others: one that cannot learn (no records, one class, an exception) votes for the majority of its
+own records. So one record changes one ballot and nothing else. What a teacher warns or raises depends on its records
+and is not shown; mistakes in the teacher's own settings are found before, by a `rehearse` on public examples.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import EngineError, ParameterError
+from cutline.pate.aggregator import Aggregator
+from cutline.pate.outputs import (
+    FloatArray,
+    Int8Array,
+    fit_labels,
+    label_scores,
+    predicted_labels,
+    seeded_clone,
+    takes_many_labels,
+)
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_REHEARSED = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Shard:
+    """One teacher's records and its seed; private, and gone when the ballot is counted."""
+
+    features: Any
+    labels: Int8Array
+    seed: int
+
+
+def rehearse(template: Any, public: Any, *, labels: int) -> None:
+    r"""Let one teacher learn made-up labels of public examples, so that its settings fail here or never.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot: for a public reason, since no private record is near.
+    """
+    rows = np.resize(np.arange(public.shape[0]), _REHEARSED)
+    width = min(labels, 2) if takes_many_labels(template) else 1
+    made_up = (np.arange(_REHEARSED)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            predicted_labels(fit_labels(seeded_clone(template, 0), public[rows], made_up), public, width)
+    except Exception as error:
+        raise ParameterError(
+            "the teacher must be able to learn from examples like the public ones",
+            f"{type(template).__name__}, which says: {error}",
+            "Correct the teacher's settings, or take one that accepts this kind of features.",
+        ) from error
+
+
+def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) -> tuple[Int8Array, FloatArray | None]:
+    r"""Train one teacher and return its ballot, (examples, labels) of 0 and 1, with its scores if they are asked for.
+
+    Parameters
+    ----------
+    template
+        An unfitted classifier; a copy of it is trained, per label unless it learns several labels at once.
+    shard
+        The teacher's records.
+    public
+        The public examples.
+    scored
+        Whether scores are needed, to cut a ballot to its surest labels.
+    """
+    held = shard.labels
+    majority = (2 * held.sum(axis=0, dtype=np.int64) > held.shape[0]).astype(np.int8)
+    votes = np.tile(majority, (public.shape[0], 1))
+    scores = np.where(votes == 1, np.inf, -np.inf) if scored else None
+    varying = np.flatnonzero((held != held[:1]).any(axis=0))
+    together = takes_many_labels(template) and varying.size > 1
+    for columns in [varying] if together else varying[:, None]:
+        try:
+            model = fit_labels(seeded_clone(template, shard.seed), shard.features, held[:, columns])
+            said = predicted_labels(model, public, columns.size)
+            sure = label_scores(model, public, columns.size) if scored else None
+        except Exception:  # noqa: S112 - it failed because of its records: the majority stands, and nobody is told
+            continue
+        votes[:, columns] = said
+        if scores is not None and sure is not None:
+            scores[:, columns] = sure
+    return votes, scores
+
+
+def count_votes(
+    template: Any,
+    shards: Iterable[Shard],
+    public: Any,
+    *,
+    aggregator: Aggregator,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> IntArray:
+    r"""Train every teacher and return the votes that the aggregator reads, (examples, its width).
+
+    Ballots are added up where they are cast; no two exist at a time in one process. Worker processes get records
+    through pipes: joblib's habit of writing large arrays to a temporary file for its workers is turned off, since
+    that file holds private records and outlives a killed process.
+
+    Raises
+    ------
+    EngineError
+        If the workers break down; what they say is withheld.
+    """
+    from joblib import effective_n_jobs
+    from sklearn.utils.parallel import Parallel, delayed
+
+    teachers = aggregator.teachers
+    votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
+    batch = max(1, teachers // (4 * effective_n_jobs(n_jobs)))  # the public examples travel once a batch
+    run = Parallel(n_jobs=n_jobs, max_nbytes=None, return_as="generator_unordered")
+    jobs = (delayed(_count_batch)(template, some, public, aggregator, os.getpid()) for some in _batches(shards, batch))
+    try:
+        with warnings.catch_warnings(), _bar(teachers, shown=progress) as advance:
+            warnings.simplefilter("ignore")
+            for cast, counted in run(jobs):
+                votes += counted
+                advance(cast)
+    except Exception:
+        raise EngineError(
+            "the teachers' workers must stay alive; what stopped them is withheld, it may quote records",
+            "",
+            "Try n_jobs=1, or fewer jobs than cores if memory ran out.",
+        ) from None
+    return votes
+
+
+def _batches(shards: Iterable[Shard], size: int) -> Iterator[list[Shard]]:
+    source = iter(shards)
+    while some := list(islice(source, size)):
+        yield some
+
+
+def _count_batch(
+    template: Any, shards: list[Shard], public: Any, aggregator: Aggregator, home: int
+) -> tuple[int, IntArray]:
+    """Return how many teachers voted, and their counts; runs in a worker process or here."""
+    votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
+    # Filters are the process's own: at home the caller has set them already, and threads must not set them each.
+    with warnings.catch_warnings() if os.getpid() != home else nullcontext():
+        if os.getpid() != home:
+            warnings.simplefilter("ignore")
+        for shard in shards:
+            cast, scores = ballot(template, shard, public, scored=aggregator.limit is not None)
+            votes += aggregator.tally(cast[None], None if scores is None else scores[None])
+    return len(shards), votes
+
+
+@contextmanager
+def _bar(teachers: int, *, shown: bool) -> Iterator[Any]:
+    """Show on standard error how many teachers have voted, if that is wanted; the number of teachers is public."""
+    if not shown:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(file=sys.stderr)) as progress:
+        task = progress.add_task("Teachers", total=teachers)
+        yield lambda cast: progress.advance(task, cast)
