@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cutline.api import count, plan, top
     from cutline.errors import CutlineError
     from cutline.histogram import ClosedHistogram, OpenHistogram
+    from cutline.ledger import Ledger
     from cutline.mechanisms import StableTopK
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
@@ -26,6 +27,7 @@ __all__ = [
     "Cost",
     "CutlineError",
     "Filter",
+    "Ledger",
     "OpenHistogram",
     "Release",
     "StableTopK",
@@ -39,6 +41,7 @@ _HOMES = {
     "cutline.api": ("count", "plan", "top"),
     "cutline.errors": ("CutlineError",),
     "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
+    "cutline.ledger": ("Ledger",),
     "cutline.mechanisms": ("StableTopK",),
     "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
     "cutline.release": ("Release",),

@@ -12,7 +12,13 @@ r"""Every refusal Cutline can make.
     ├── ColumnTypeError (TypeError)      a column's declared type cannot name users or items
     ├── WhereError (ValueError)          the row filter is not one row-local expression
     ├── CountsError (ValueError)         ready-made counts are not whole numbers of users
-    └── EngineError (RuntimeError)       the engine failed; its own words are withheld, they may quote rows
+    ├── EngineError (RuntimeError)       the engine failed; its own words are withheld, they may quote rows
+    └── LedgerError (RuntimeError)       the books cannot be kept, so nothing is released
+        ├── LedgerUnavailable            the database is missing, unreachable, full, read-only or busy
+        │   └── UnsettledError           the release ran and stays charged in full, but the books could not be told
+        ├── SchemaError                  the database holds no ledger, or a newer one
+        ├── DatasetError                 the dataset is unknown, already there, or closed
+        └── SettlementError              a release does not belong to the reservation it is settled with
 
 Every error has three parts: the rule, the value that broke it, and the way out. None of them ever holds a private
 count, score, cell or draw; an error raised because of rows has a constant text.
@@ -90,3 +96,34 @@ class CountsError(CutlineError, ValueError):
 
 class EngineError(CutlineError, RuntimeError):
     """The counting engine failed; its own message is withheld because it may quote rows."""
+
+
+class LedgerError(CutlineError, RuntimeError):
+    """The books cannot be kept, so nothing is released."""
+
+
+class LedgerUnavailable(LedgerError):  # noqa: N818 - says what it is
+    """The database is missing, unreachable, full, read-only or busy; the driver's own words are withheld."""
+
+
+class UnsettledError(LedgerUnavailable):
+    """The release ran and stays charged in full, but the books could not be told what it cost.
+
+    ``release`` is what became public. It was paid for before it ran, so the caller may use it.
+    """
+
+    def __init__(self, rule: str, value: str = "", way_out: str = "", *, release: object = None) -> None:
+        super().__init__(rule, value, way_out)
+        self.release = release
+
+
+class SchemaError(LedgerError):
+    """The database holds no ledger, or one that a newer Cutline wrote."""
+
+
+class DatasetError(LedgerError, ValueError):
+    """The dataset is unknown, already there, or closed."""
+
+
+class SettlementError(LedgerError, ValueError):
+    """A release does not belong to the reservation it is settled with; the reserve stays charged."""

@@ -1,0 +1,222 @@
+r"""Where the books are: a file or a PostgreSQL server, opened so that what is committed is on the disk.
+
+SQLite runs in WAL with ``synchronous=FULL``, and every writer begins with ``BEGIN IMMEDIATE``: one writer at a time, and a
+reader never sees half of a transaction. PostgreSQL runs READ COMMITTED with ``synchronous_commit`` on, and writers lock the
+dataset's row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
+
+from cutline.errors import CutlineError, LedgerUnavailable, ParameterError, SchemaError
+
+_PATIENCE = 60  # seconds a writer waits for the others
+_URLS = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
+
+
+class Database:
+    """One database, whose errors are replaced by sentences without a password, a path of ours or a statement."""
+
+    __slots__ = ("_created", "_engine", "url")
+
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        self.url = parse(os.fspath(address))
+        self._engine: Engine | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.shown}>"
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be printed: no user, no password, no options."""
+        if self.is_file:
+            return self.url.database or ""
+        port = f":{self.url.port}" if self.url.port else ""
+        return f"postgresql://{self.url.host or ''}{port}/{self.url.database or ''}"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is SQLite."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is a file that is not there: opening it would create an empty one."""
+        path = self.url.database or ""
+        return self.is_file and not path.startswith("file:") and not Path(path).exists()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that only reads, and sees one moment."""
+        if self.missing:
+            raise SchemaError("there must be a ledger", repr(self.shown), "Create it with `cutline ledger init`.")
+        with self._transaction(writes=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, *, create: bool = False) -> Iterator[Connection]:
+        """Open a transaction that writes: all of it is on the disk afterwards, or nothing."""
+        if self.missing and not create:
+            raise SchemaError("there must be a ledger", repr(self.shown), "Create it with `cutline ledger init`.")
+        with self._transaction(writes=True) as connection:
+            yield connection
+
+    def keep_a_write_ahead_log(self) -> None:
+        """Turn a new SQLite file to WAL; the file remembers it."""
+        if not self.is_file:
+            return
+        with self._replaced(), self._connected().connect() as connection:
+            raw: Any = connection.connection.dbapi_connection
+            if raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                raw.execute("PRAGMA journal_mode = WAL")
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        if self._engine is not None:
+            self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        with self._replaced(), self._connected().connect() as connection:
+            connection.info["writes"] = writes
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _replaced(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            refusal = _sentence(error, self.shown)
+        except SQLAlchemyError:
+            refusal = LedgerUnavailable("the ledger's database must answer", repr(self.shown), "Try again.")
+        else:
+            return
+        raise refusal from None
+
+    def _connected(self) -> Engine:
+        if self._engine is None:
+            self._engine = _sqlite(self.url) if self.is_file else _postgresql(self.url)
+            event.listen(self._engine, "connect", _remember_process)
+            event.listen(self._engine, "checkout", _refuse_inherited)
+        return self._engine
+
+
+def parse(address: str) -> URL:
+    """Read a path or an address; other databases than the two are refused.
+
+    Examples
+    --------
+    >>> parse("books.db").render_as_string()
+    'sqlite:///books.db'
+    >>> parse("postgresql://ann@host/books").drivername
+    'postgresql+psycopg'
+    """
+    if "://" not in address:
+        url = URL.create("sqlite", database=address)
+    else:
+        try:
+            url = make_url(address)
+        except (ArgumentError, ValueError):
+            raise ParameterError(
+                "a ledger's address must be a path or a URL", "one that cannot be read", _URLS
+            ) from None
+    kind = url.drivername
+    if kind in ("postgres", "postgresql", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if kind not in ("sqlite", "sqlite+pysqlite"):
+        raise ParameterError("a ledger is kept in SQLite or PostgreSQL", repr(kind), _URLS)
+    memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
+    if memory:
+        raise ParameterError("a ledger must outlive its process", "a database in memory", "Give the path of a file.")
+    return url
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the driver would begin by itself, and too late
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.info["writes"] else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise LedgerUnavailable(
+            "PostgreSQL needs its driver", "no psycopg", "Install it with pip install 'cutline[postgresql]'."
+        ) from None
+    patience = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=patience)
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.autocommit = True  # settings outlive a transaction that is rolled back
+        connection.execute("SET synchronous_commit = on")
+        connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+        connection.autocommit = False
+
+    return engine
+
+
+def _remember_process(_connection: Any, record: Any) -> None:
+    record.info["process"] = os.getpid()
+
+
+def _refuse_inherited(_connection: Any, record: Any, proxy: Any) -> None:
+    """Leave a connection of the parent process alone after a fork, and have the pool open another."""
+    if record.info["process"] != os.getpid():
+        record.dbapi_connection = proxy.dbapi_connection = None
+        raise DisconnectionError("made by another process")
+
+
+_FILE = (
+    ("SQLITE_FULL", "the disk must have room for the ledger", "Free some disk space."),
+    ("SQLITE_IOERR", "the ledger's file must be readable and have room to grow", "Check the disk."),
+    ("SQLITE_READONLY", "the ledger must be writable", "Open it where it may be written."),
+    ("SQLITE_CANTOPEN", "the ledger's file must be in a directory that can be read and written", "Check the path."),
+    ("SQLITE_PERM", "the ledger's file must be readable and writable", "Check its permissions."),
+    ("SQLITE_BUSY", "the ledger must be free within a minute", "Try again when other writers are done."),
+    ("SQLITE_NOTADB", "the ledger's file must be a SQLite database", "Check the path."),
+    ("SQLITE_CORRUPT", "the ledger's file must be whole", "Restore it from a copy that holds every entry."),
+)
+_SERVER = (
+    ("53", "the ledger's server must have room on its disk and free connections", "Ask who runs it."),
+    ("25006", "the ledger must be writable", "Connect to the server that takes writes."),
+    ("55P03", "the ledger must be free within a minute", "Try again when other writers are done."),
+    ("42501", "the ledger's tables must be open to this user", "Ask their owner for the right."),
+    ("28", "the ledger's server must accept the login", "Check user and password."),
+    ("3D000", "the ledger's database must exist on its server", "Create it, or check its name."),
+)
+
+
+def _sentence(error: DBAPIError, shown: str) -> CutlineError:
+    """Choose a sentence by the driver's code; its own words may hold statements and logins."""
+    code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
+    if code == "42P01" or (code == "SQLITE_ERROR" and str(error.orig).startswith("no such table")):
+        return SchemaError("the database must hold a ledger", repr(shown), "Create it with `cutline ledger init`.")
+    for start, rule, way_out in _FILE + _SERVER:
+        if code.startswith(start):
+            return LedgerUnavailable(rule, repr(shown), way_out)
+    if isinstance(error, InterfaceError) or error.connection_invalidated or not code:
+        return LedgerUnavailable(
+            "the ledger's database must be reachable and accept the login", repr(shown), "Check that it runs."
+        )
+    return LedgerUnavailable("the ledger's database must accept what is written", repr(shown), f"Its code was {code}.")
