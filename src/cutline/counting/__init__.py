@@ -2,11 +2,16 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
 ::
 
-    count ── open_log ── paths, files, frames      what the rows are and which columns they declare
-          ── spill, termination                    a private place on disk, gone at the end
-          ── engine                                one DuckDB, shut off; its errors replaced
-          ── where, columns, candidates            what of a row counts, and under which name
-          ── tally                                 the counting itself
+    count, count_by, check ── question               what is asked; public, and checked before a log is opened
+                           ── adapters               which engine reads the source; all have one shape
+                                duck                 files and tables in memory, on a private DuckDB:
+                                  paths, files, frames     what the rows are and which columns they declare
+                                  spill, termination       a private place on disk, gone at the end
+                                  engine                   one DuckDB, shut off; its errors replaced
+                                  where, columns, candidates   what of a row counts, and under which name
+                                  tally                    the counting itself
+                                spark, warehouse     DataFrames of Spark and tables of Ibis, counted where they are
+                           ── histograms             what leaves the engine, in the shape of a mechanism's input
 """
 
 from __future__ import annotations
@@ -16,18 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from cutline.counting.candidates import check_candidates, register_candidates
-from cutline.counting.columns import check_name, check_names, plain_value
-from cutline.counting.engine import Engine, check_memory_limit
-from cutline.counting.files import open_log
-from cutline.counting.spill import spill_directory
-from cutline.counting.tally import tally_closed, tally_open
-from cutline.counting.termination import clean_termination
-from cutline.counting.where import parse_where
-from cutline.errors import ParameterError, WhereError
-from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
+from cutline.counting.adapters import adapter_of
+from cutline.counting.candidates import check_listed
+from cutline.counting.engine import check_memory_limit
+from cutline.counting.histograms import closed_histograms, open_histograms
+from cutline.counting.question import Progress, Question, ask, group_by
+from cutline.errors import ParameterError
+from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k
 
-__all__ = ["count"]
+__all__ = ["check", "count", "count_by"]
 
 
 def count(
@@ -39,6 +41,7 @@ def count(
     where: str | None = None,
     candidates: Iterable[Item] | None = None,
     memory_limit: str | None = None,
+    progress: Progress | None = None,
 ) -> OpenHistogram | ClosedHistogram:
     r"""Count the distinct users of each item.
 
@@ -49,8 +52,9 @@ def count(
     Parameters
     ----------
     source
-        The path of a parquet, CSV or JSON file or a glob; a pandas or polars DataFrame; a pyarrow Table; or ready counts: a
-        mapping from item to count, or an integer array whose items are its indices.
+        The path of a parquet, CSV or JSON file or a glob; a pandas or polars DataFrame; a pyarrow Table; a Spark
+        DataFrame; an Ibis table; or ready counts: a mapping from item to count, or an integer array whose items are
+        its indices.
     user, item
         The names of the two columns, matched exactly. Columns of CSV and JSON files and pandas object columns are
         read as text, all others in their declared type; NaN is missing.
@@ -62,6 +66,9 @@ def count(
         All items there can be, as a public list; the domain is closed, and other items of the log are ignored.
     memory_limit
         An amount such as ``1GB``; what does not fit is spilled to a private directory.
+    progress
+        Called from this thread, about ten times a second, with the share of the work that is done. It tells how far a
+        running query is, which is as private as its running time: show it to the caller, never publish it.
 
     Returns
     -------
@@ -86,43 +93,152 @@ def count(
     [2, 0, 0, 0]
     """
     check_max_k(max_k)
-    check_memory_limit(memory_limit)
-    listed = None if candidates is None else check_candidates(candidates)
     if isinstance(source, Mapping | np.ndarray):
-        given = [name for name, value in (("user", user), ("item", item), ("where", where)) if value is not None]
-        if given:
-            raise ParameterError("ready counts have no columns", ", ".join(given), "Leave user, item and where out.")
+        listed = _check_ready(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
         return _ready(source, max_k=max_k, listed=listed)
-    user, item = check_name("user", user), check_name("item", item)
-    log = open_log(source)
-    max_k = int(max_k)
-    with (
-        clean_termination(),
-        spill_directory() as spill,
-        Engine(spill=spill, memory_limit=memory_limit, paths=log.paths, row_local=where is not None) as engine,
-    ):
-        condition = None if where is None else parse_where(engine, where)
-        filtered = condition.columns if condition else ()
-        wanted = list(dict.fromkeys([user, item, *filtered]))
-        present = log.columns(engine)
-        if present is not None:
-            check_names([user, item], present)
-            check_names(filtered, present, refusal=WhereError)
-        engine.run(f"CREATE TEMP VIEW log AS {log.scan(engine, wanted)}")
-        declared = [kind for _, kind, *_ in engine.rows("DESCRIBE log")]
-        columns = {name: (f"c{i}", kind) for i, (name, kind) in enumerate(zip(wanted, declared, strict=True))}
-        users, _ = plain_value("user", user, *columns[user])
-        items, kind = plain_value("item", item, *columns[item])
-        kept = "" if condition is None else f" AND {condition.bind(engine, columns)}"
-        if listed is not None:
-            register_candidates(engine, listed, column=item, declared=kind)
-        engine.run(
-            f"CREATE TEMP VIEW votes AS SELECT {users} AS u, {items} AS i FROM log "
-            f"WHERE ({users}) IS NOT NULL AND ({items}) IS NOT NULL{kept}"
-        )
-        if listed is not None:
-            return tally_closed(engine, listed, memory_limit=memory_limit)
-        return tally_open(engine, max_k=max_k, cheap=log.cheap)
+    question = ask(
+        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, progress=progress
+    )
+    return _answer(source, question, max_k=int(max_k))[0]
+
+
+def count_by(
+    source: object,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    by: str | None = None,
+    groups: Iterable[Item] | None = None,
+    max_k: int = 100,
+    where: str | None = None,
+    candidates: Iterable[Item] | None = None,
+    max_groups_per_user: int | None = None,
+    key: str | bytes | None = None,
+    memory_limit: str | None = None,
+    progress: Progress | None = None,
+) -> dict[Item, Histogram]:
+    r"""Count the distinct users of each item in each of the listed groups, in one pass over the log.
+
+    Nothing is released. A user who joins or leaves changes the histograms of the groups they count in and no other:
+    all that they touch, or at most ``max_groups_per_user``.
+
+    Parameters
+    ----------
+    source, user, item, max_k, where, candidates, memory_limit, progress
+        As for :func:`count`; ready counts have no groups.
+    by
+        The column that names a row's group.
+    groups
+        The groups to count, as a public list of values of that column's declared type. Rows of other groups are
+        ignored; a listed group without rows gets the histogram of an empty log.
+    max_groups_per_user
+        In how many of the listed groups one user counts. Of the groups in which a user has a row that counts, those
+        are kept whose hash of key, group and user is smallest: a rule that reads this user's rows alone, whatever
+        the key.
+    key
+        Of that hash; a fixed one by default. The same key gives the same choice on every engine for users that are
+        text, whole numbers, truth values or dates.
+
+    Returns
+    -------
+    dict
+        One histogram per group, in the order of ``groups``; open, or closed if ``candidates`` are given.
+
+    Raises
+    ------
+    ParameterError, SourceError, ColumnTypeError, WhereError, EngineError
+        As for :func:`count`.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> log = pyarrow.table({"who": [1, 1, 2], "what": ["tea", "milk", "tea"], "day": ["mon", "tue", "mon"]})
+    >>> days = count_by(log, user="who", item="what", by="day", groups=["mon", "tue", "wed"], max_k=2)
+    >>> {day: (histogram.items, histogram.counts.tolist()) for day, histogram in days.items()}
+    {'mon': (('tea',), [2, 0, 0]), 'tue': (('milk',), [1, 0, 0]), 'wed': ((), [0, 0, 0])}
+    """
+    check_max_k(max_k)
+    if isinstance(source, Mapping | np.ndarray):
+        raise ParameterError("ready counts have no groups", "by", "Pass a log, or ask group by group.")
+    grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
+    question = ask(
+        user=user,
+        item=item,
+        where=where,
+        candidates=candidates,
+        memory_limit=memory_limit,
+        grouping=grouping,
+        progress=progress,
+    )
+    return dict(zip(grouping.groups, _answer(source, question, max_k=int(max_k)), strict=True))
+
+
+def check(
+    source: object,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    by: str | None = None,
+    groups: Iterable[Item] | None = None,
+    where: str | None = None,
+    candidates: Iterable[Item] | None = None,
+    max_groups_per_user: int | None = None,
+    key: str | bytes | None = None,
+    memory_limit: str | None = None,
+) -> None:
+    r"""Refuse for a public reason what :func:`count` (with ``by``: :func:`count_by`) would refuse, without counting.
+
+    The source is opened and its columns are bound to the question; no row is counted, and nothing is charged for it.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> check(pyarrow.table({"who": [1], "what": ["tea"]}), user="who", item="drink")
+    Traceback (most recent call last):
+    ...
+    cutline.errors.SourceError: the log must have the column; got 'drink'. Column names match exactly; there are: 'who', 'what'.
+    """
+    grouped = any(value is not None for value in (by, groups, max_groups_per_user))
+    grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key) if grouped else None
+    if isinstance(source, Mapping | np.ndarray):
+        if grouped:
+            raise ParameterError("ready counts have no groups", "by", "Pass a log, or ask group by group.")
+        listed = _check_ready(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
+        _ready(source, max_k=1, listed=listed)
+        return
+    question = ask(
+        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
+    )
+    adapter_of(source).check(question)
+
+
+def _answer(source: object, question: Question, *, max_k: int) -> list[OpenHistogram] | list[ClosedHistogram]:
+    """Let the source's engine count, and give what leaves it the shape of histograms."""
+    adapter = adapter_of(source)
+    groups = 1 if question.grouping is None else len(question.grouping.groups)
+    if question.candidates is None:
+        return open_histograms(adapter.top(question, max_k=max_k), groups=groups, max_k=max_k)
+    order, counted = adapter.tally(question)
+    return closed_histograms(
+        question.candidates, order=order, counted=counted, groups=groups, memory_limit=question.memory_limit
+    )
+
+
+def _check_ready(
+    *,
+    user: str | None,
+    item: str | None,
+    where: str | None,
+    candidates: Iterable[Item] | None,
+    memory_limit: str | None,
+) -> tuple[Item, ...] | None:
+    """Refuse what ready counts have no use for, and return the candidates."""
+    check_memory_limit(memory_limit)
+    listed = None if candidates is None else check_listed("candidates", candidates)
+    given = [name for name, value in (("user", user), ("item", item), ("where", where)) if value is not None]
+    if given:
+        raise ParameterError("ready counts have no columns", ", ".join(given), "Leave user, item and where out.")
+    return listed
 
 
 def _ready(source: Any, *, max_k: int, listed: tuple[Item, ...] | None) -> OpenHistogram | ClosedHistogram:

@@ -1,4 +1,4 @@
-r"""A closed domain: the caller's public list, matched to the declared type of the item column."""
+r"""The caller's public lists, of candidates and of groups, matched to the declared type of their column."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, overload
+from typing import Any
 
 from cutline.counting.engine import Engine
 from cutline.errors import ColumnTypeError, ParameterError
 from cutline.histogram import Item
 
-_WAY_OUT = "Pass a list of distinct item names."
+_WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
+_COLUMNS = {"candidates": "item", "groups": "by"}
 # Declared type -> the Python types of its values and the name of the Arrow type that carries them.
 _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
     "VARCHAR": ((str,), "string"),
@@ -39,13 +40,14 @@ _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def check_candidates(candidates: Iterable[Any]) -> tuple[Item, ...]:
-    """Refuse a list that is empty, or has missing or repeated names."""
-    if isinstance(candidates, str | bytes | Mapping) or not isinstance(candidates, Iterable):
-        raise ParameterError("candidates must be a list of items", type(candidates).__name__, _WAY_OUT)
-    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in candidates)
+def check_listed(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
+    """Refuse a list that is empty, or has missing or repeated names; ``role`` is candidates or groups."""
+    way_out = _WAYS_OUT[role]
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
+    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
     if not listed:
-        raise ParameterError("candidates must name at least one item", "an empty list", _WAY_OUT)
+        raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
     seen: set[Item] = set()
     for value in listed:
         if (
@@ -53,86 +55,44 @@ def check_candidates(candidates: Iterable[Any]) -> tuple[Item, ...]:
             or type(value).__name__ in ("NAType", "NaTType")
             or (isinstance(value, float) and value != value)
         ):
-            raise ParameterError("candidates must not be missing", repr(value), "Take it out of the list.")
+            raise ParameterError(f"{role} must not be missing", repr(value), "Take it out of the list.")
         try:
             repeated = value in seen
             seen.add(value)
         except TypeError:
-            raise ParameterError("candidates must be plain values", type(value).__name__, _WAY_OUT) from None
+            raise ParameterError(f"{role} must be plain values", type(value).__name__, way_out) from None
         if repeated:
-            raise ParameterError("candidates must not repeat", repr(value), "List each item once.")
+            raise ParameterError(f"{role} must not repeat", repr(value), "List each once.")
     return listed
 
 
-def register_candidates(engine: Engine, candidates: Sequence[Item], *, column: str, declared: str) -> None:
-    """Create the engine's table ``candidates (place, i)`` with ``i`` of the item column's type."""
+def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> None:
+    """Create the engine's table of that role with columns ``place`` and ``value``, of the column's declared type."""
     import pyarrow as pa
 
     array: Any = None
     python, carrier = ((int, Decimal), declared.lower()) if declared.startswith("DECIMAL(") else _CARRIERS[declared]
-    wrong = next((value for value in candidates if not _is(value, python)), None)
+    wrong = next((value for value in values if not _is(value, python)), None)
     if wrong is None:
         try:
-            array = _array(candidates, carrier)
+            array = _array(values, carrier)
         except (pa.ArrowException, ValueError, OverflowError):  # a value that the type cannot hold
-            wrong = f"{len(candidates)} candidates, one of them out of range"
+            wrong = f"{len(values)} {role}, one of them out of range"
     if array is None:
         names = " or ".join(kind.__name__ for kind in python)
         raise ColumnTypeError(
-            f"candidates must be values of the item column's type, {declared} ({names})",
+            f"{role} must be values of the {_COLUMNS[role]} column's type, {declared} ({names})",
             f"{wrong!r} for column {column!r}",
-            "Convert the candidates; columns of CSV and JSON files are text.",
+            f"Convert the {role}; columns of CSV and JSON files are text.",
         )
-    engine.register("listed", pa.table({"place": pa.array(range(len(candidates)), pa.int64()), "i": array}))
-    engine.run(f"CREATE TEMP TABLE candidates AS SELECT place, TRY_CAST(i AS {declared}) AS i FROM listed")
-    if engine.rows("SELECT count(DISTINCT i) FROM candidates") != [(len(candidates),)]:
+    engine.register("listed", pa.table({"place": pa.array(range(len(values)), pa.int32()), "value": array}))
+    engine.run(f"CREATE TEMP TABLE {role} AS SELECT place, TRY_CAST(value AS {declared}) AS value FROM listed")
+    if engine.rows(f"SELECT count(DISTINCT value) FROM {role}") != [(len(values),)]:
         raise ColumnTypeError(
-            "candidates must stay distinct in the item column's type",
+            f"{role} must stay distinct in the {_COLUMNS[role]} column's type",
             f"two that are one in {declared}",
-            "List each item once, in the precision of the column.",
+            "List each once, in the precision of the column.",
         )
-
-
-class RankedCandidates(Sequence[Item]):
-    """The candidates by rank; the order stays in an engine of its own and is asked rank by rank."""
-
-    __slots__ = ("_candidates", "_engine")
-
-    def __init__(self, candidates: Sequence[Item], order: Any, *, memory_limit: str | None) -> None:
-        self._candidates = candidates
-        self._engine = Engine(memory_limit=memory_limit)
-        self._engine.register("given", order)
-        self._engine.run("CREATE TABLE ranked AS SELECT row_number() OVER () - 1 AS rank, place FROM given")
-
-    def __len__(self) -> int:
-        return len(self._candidates)
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        ranks = range(len(self))[index]
-        if isinstance(ranks, int):
-            return self._names(ranks, ranks + 1)[0]
-        if not ranks:
-            return ()
-        low, high = min(ranks[0], ranks[-1]), max(ranks[0], ranks[-1])
-        names = self._names(low, high + 1)
-        return tuple(names[rank - low] for rank in ranks)
-
-    def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
-        """Return the candidates at these ranks in one look-up."""
-        wanted = [int(rank) for rank in ranks]
-        rows = self._engine.rows("SELECT rank, place FROM ranked WHERE list_contains($1, rank)", [wanted])
-        places = dict(rows)
-        return tuple(self._candidates[places[rank]] for rank in wanted)
-
-    def _names(self, start: int, stop: int) -> tuple[Item, ...]:
-        places = self._engine.rows(
-            "SELECT place FROM ranked WHERE rank >= $1 AND rank < $2 ORDER BY rank", [start, stop]
-        )
-        return tuple(self._candidates[place] for (place,) in places)
 
 
 def _is(value: object, python: tuple[type, ...]) -> bool:
@@ -144,10 +104,10 @@ def _is(value: object, python: tuple[type, ...]) -> bool:
     return isinstance(value, python) and getattr(value, "tzinfo", None) is None
 
 
-def _array(candidates: Sequence[Item], carrier: str) -> Any:
+def _array(listed: Sequence[Item], carrier: str) -> Any:
     import pyarrow as pa
 
-    values: list[Any] = list(candidates)  # of the carrier's own types, checked before
+    values: list[Any] = list(listed)  # of the carrier's own types, checked before
     if carrier == "text":
         return pa.array([str(value) for value in values], type=pa.string())
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", carrier)

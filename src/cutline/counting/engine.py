@@ -7,11 +7,13 @@ error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__c
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -29,6 +31,7 @@ _ROW_LOCAL = "'unused_columns', 'column_lifetime', 'join_order', 'build_side_pro
 
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SMALLEST = 50 * 10**6
+_REPORT = 0.1  # seconds between two looks at the progress
 
 _SENTENCES = (
     (
@@ -66,9 +69,11 @@ class Engine:
         The files it may open.
     row_local
         Turn off the optimizations that let the rest of the file decide about single rows; for filters.
+    progress
+        Called now and then, from the caller's own thread, with the share of the work that is done.
     """
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_done", "_progress")
 
     def __init__(
         self,
@@ -77,6 +82,7 @@ class Engine:
         memory_limit: str | None = None,
         paths: Iterable[str] = (),
         row_local: bool = False,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
         import duckdb
 
@@ -90,7 +96,13 @@ class Engine:
         if memory_limit is not None:
             config["memory_limit"] = memory_limit
         self._connection: duckdb.DuckDBPyConnection = quietly(lambda: duckdb.connect(config=config))
+        self._done = 0.0
+        self._progress: Callable[[float], None] | None = None
         self.run("SET TimeZone = 'UTC'")
+        if progress is not None:
+            self.run("SET enable_progress_bar = true")
+            self.run("SET enable_progress_bar_print = false")
+            self.run("SET progress_bar_time = 0")
         if row_local:
             ((others,),) = self.rows(
                 f"SELECT string_agg(name, ',') FROM duckdb_optimizers() WHERE name NOT IN ({_ROW_LOCAL})"
@@ -99,10 +111,14 @@ class Engine:
         self.run(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
+        self._progress = progress
 
-    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """Run a statement that returns nothing."""
-        self._do(lambda: self._connection.execute(sql, list(parameters)))
+    def run(self, sql: str, parameters: Sequence[Any] = (), *, until: float | None = None) -> None:
+        """Run a statement that returns nothing; ``until`` is the share of all work that is done after it."""
+        watch = None if self._progress is None or until is None else partial(self._report, until)
+        self._do(lambda: self._connection.execute(sql, list(parameters)), watch)
+        if until is not None:
+            self._done = until
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a query and return its rows."""
@@ -124,8 +140,20 @@ class Engine:
         """Show a pyarrow table to the engine under a name."""
         quietly(lambda: self._connection.register(name, table))
 
-    def _do(self, action: Callable[[], T]) -> T:
-        return quietly(lambda: _in_thread(action, self._connection.interrupt))
+    def finished(self) -> None:
+        """Report that all work is done."""
+        if self._progress is not None:
+            self._progress(1.0)
+
+    def _report(self, until: float) -> None:
+        percent = self._connection.query_progress()  # -1 when there is nothing to tell
+        if self._progress is not None and percent >= 0:
+            share = self._done + (until - self._done) * min(percent, 100.0) / 100
+            self._progress(math.floor(100 * share) / 100)  # whole percents: not a stopwatch on operators
+
+    def _do(self, action: Callable[[], T], watch: Callable[[], None] | None = None) -> T:
+        # What the caller's progress function raises is the caller's, so it must not pass through quietly().
+        return quietly(_in_thread(lambda: _held(action), self._connection.interrupt, watch))
 
     def close(self) -> None:
         """Forget everything."""
@@ -138,13 +166,25 @@ class Engine:
         self.close()
 
 
-def _in_thread(action: Callable[[], T], interrupt: Callable[[], None]) -> T:
+def _held(action: Callable[[], T]) -> Callable[[], T]:
+    """Run an action and return a function that gives its result, or raises what it raised."""
+    outcome: Future[T] = Future()
+    try:
+        outcome.set_result(action())
+    except BaseException as error:
+        outcome.set_exception(error)
+    return outcome.result
+
+
+def _in_thread(action: Callable[[], T], interrupt: Callable[[], None], watch: Callable[[], None] | None) -> T:
     """Run an engine call beside this thread, which stays free for signals: inside a long task the engine sees none."""
     outcome: Future[T] = Future()
     try:
         threading.Thread(target=lambda: _fulfil(outcome, action)).start()
-        wait([outcome])
-    except BaseException:  # what a signal's handler raised
+        while wait([outcome], timeout=_REPORT if watch else None).not_done:
+            if watch is not None:
+                watch()
+    except BaseException:  # what a signal's handler raised, or the caller's progress function
         outcome.cancel()  # if it has not begun
         while not outcome.done():
             with suppress(BaseException):  # a second signal changes nothing: the first is on its way up
@@ -177,6 +217,7 @@ def quietly(action: Callable[[], T]) -> T:
         refusal = _sentence({"DataError"})
     except RuntimeError:
         refusal = EngineError(_ANY[0], "", _ANY[1])
+    del action  # may hold the engine's exception, and this frame goes up with ours
     raise refusal
 
 

@@ -14,7 +14,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from cutline.counting.engine import Engine, text_literal
 from cutline.counting.frames import frame_of
@@ -36,6 +36,9 @@ class Log(Protocol):
     @property
     def cheap(self) -> bool:
         """Whether reading it twice costs little."""
+
+    def shape(self) -> Log:
+        """Return a log of the same columns, without rows where leaving them out saves work."""
 
     def columns(self, engine: Engine, /) -> Sequence[object] | None:
         """Return the names of the columns; None if there is nothing to tell them from."""
@@ -69,6 +72,10 @@ class _Reader:
     def paths(self) -> tuple[str, ...]:
         """The files, as they are and as the engine is told of them."""
         return tuple(dict.fromkeys([*self.files.paths, *map(glob.escape, self.files.paths)]))
+
+    def shape(self) -> Self:
+        """Return itself: a file is only read when it is counted."""
+        return self
 
     @property
     def cheap(self) -> bool:

@@ -26,6 +26,11 @@ class Frame:
     paths: tuple[str, ...] = ()
     cheap: bool = True
 
+    def shape(self) -> Frame:
+        """Return the frame without its rows."""
+        table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
+        return Frame(kind=self.kind, table=table)
+
     def columns(self, _engine: Engine) -> Sequence[object]:
         """Return the names of the columns."""
         return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)

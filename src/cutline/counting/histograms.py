@@ -1,0 +1,134 @@
+r"""From what leaves an engine to histograms; the same for all engines.
+
+Of an open domain, the top ``max_k + 1`` items of each group leave. Of a closed one, a table of candidates by place with
+their counts leaves, all at once, so that counts and names are of one reading of the log; it goes straight into an engine
+of this process and is asked rank by rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from cutline.counting.engine import Engine
+from cutline.histogram import ClosedHistogram, Item, OpenHistogram
+
+# Candidates by rank within one group: count descending, then the item's own order, which was fixed when they were listed.
+_RANKED = """
+    SELECT place, row_number() OVER (ORDER BY coalesce(n, 0) DESC, rank) - 1 AS rank
+    FROM listed LEFT JOIN (SELECT place, n FROM counted WHERE g = {}) USING (place)
+"""
+
+
+def open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) -> list[OpenHistogram]:
+    """Pad rows (group, item, count), which come in order, to one histogram per group."""
+    items: list[list[Item]] = [[] for _ in range(groups)]
+    counts = np.zeros((groups, max_k + 1), dtype=np.int64)
+    for group, item, count in rows:
+        counts[group, len(items[group])] = count
+        items[group].append(item)
+    return [OpenHistogram(items=tuple(items[g]), counts=counts[g], max_k=max_k) for g in range(groups)]
+
+
+def closed_histograms(
+    candidates: Sequence[Item], *, order: Any, counted: Any, groups: int, memory_limit: str | None
+) -> list[ClosedHistogram]:
+    """Return one histogram per group.
+
+    Parameters
+    ----------
+    candidates
+        The caller's list.
+    order
+        A pyarrow table ``place``: the places in that list in the items' own order.
+    counted
+        A pyarrow table ``g, place, n``: the positive counts.
+    groups
+        How many groups there are, from 0.
+    memory_limit
+        Of the engine that holds the order.
+    """
+    engine = Engine(memory_limit=memory_limit)
+    engine.register("given_order", order)
+    engine.register("given_counts", counted)
+    engine.run("CREATE TABLE listed AS SELECT place, row_number() OVER () AS rank FROM given_order")
+    engine.run("CREATE TABLE counted AS SELECT g, place, n FROM given_counts ORDER BY g")
+    shares: list[dict[int, int]] = [{} for _ in range(groups)]
+    for g, n, candidates_with_it in engine.rows("SELECT g, n, count(*) FROM counted GROUP BY g, n ORDER BY g, n DESC"):
+        shares[g][n] = candidates_with_it
+    ranking = _Ranking(engine)
+    histograms = []
+    for g, share in enumerate(shares):
+        unseen = len(candidates) - sum(share.values())
+        if unseen:
+            share[0] = unseen
+        histograms.append(
+            ClosedHistogram(
+                items=RankedCandidates(candidates, ranking, group=g),
+                values=np.array(list(share), dtype=np.int64),
+                multiplicities=np.array(list(share.values()), dtype=np.int64),
+            )
+        )
+    return histograms
+
+
+class _Ranking:
+    """The engine of all groups, with room for the order of one of them: that of whoever looked last."""
+
+    __slots__ = ("_engine", "_group")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._group: int | None = None
+
+    def of(self, group: int) -> Engine:
+        """Return the engine with the candidates of this group in its table ``ranked``."""
+        if group != self._group:
+            self._engine.run(f"CREATE OR REPLACE TABLE ranked AS {_RANKED.format(group)}")
+            self._group = group
+        return self._engine
+
+
+class RankedCandidates(Sequence[Item]):
+    """The candidates of one group by rank; the order stays in the engine and is asked for when somebody looks."""
+
+    __slots__ = ("_candidates", "_group", "_ranking")
+
+    def __init__(self, candidates: Sequence[Item], ranking: _Ranking, *, group: int) -> None:
+        self._candidates = candidates
+        self._ranking = ranking
+        self._group = group
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
+        ranks = range(len(self))[index]
+        if isinstance(ranks, int):
+            return self._names(ranks, ranks + 1)[0]
+        if not ranks:
+            return ()
+        low, high = min(ranks[0], ranks[-1]), max(ranks[0], ranks[-1])
+        names = self._names(low, high + 1)
+        return tuple(names[rank - low] for rank in ranks)
+
+    def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
+        """Return the candidates at these ranks in one look-up."""
+        wanted = [int(rank) for rank in ranks]
+        rows = self._ranking.of(self._group).rows(
+            "SELECT rank, place FROM ranked WHERE list_contains($1, rank)", [wanted]
+        )
+        places = dict(rows)
+        return tuple(self._candidates[places[rank]] for rank in wanted)
+
+    def _names(self, start: int, stop: int) -> tuple[Item, ...]:
+        places = self._ranking.of(self._group).rows(
+            "SELECT place FROM ranked WHERE rank >= $1 AND rank < $2 ORDER BY rank", [start, stop]
+        )
+        return tuple(self._candidates[place] for (place,) in places)
