@@ -62,7 +62,7 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
     >>> limit_ballots(np.array([[[1, 0, 1, 1]]]), np.array([[[0.6, 0.9, 0.8, 0.6]]]), 2).astype(int).tolist()
     [[[1, 0, 1, 0]]]
     """
-    given = checked_ballots(ballots) != 0
+    given: npt.NDArray[np.bool_] = checked_ballots(ballots) != 0
     check_whole("tau", tau)
     if tau >= given.shape[-1]:
         return given

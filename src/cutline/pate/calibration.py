@@ -9,7 +9,9 @@ from functools import lru_cache
 from itertools import islice
 
 from cutline.errors import BudgetError
-from cutline.privacy import BitTable, Budget, Cost, Filter, largest
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.stable_top_k_calibration import calibrated_parts
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.greedy import biases
 from cutline.privacy.rounding import fraction_down
@@ -18,6 +20,7 @@ from cutline.privacy.rules import RULES, best_order
 INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _POLISH = 6
 _SURE = 0.95
+_SPENT = 1e-7
 _LONG_TABLE = 1500
 _FAILURE = 1e300
 
@@ -53,9 +56,27 @@ def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers:
     return table
 
 
-def _tosses(table: BitTable, tosses: int) -> Cost:
-    from cutline.privacy import Adjacency
+@lru_cache(maxsize=256)
+def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
+    """Return the stability table over a distance of which one coin per query spends the budget; the same for both relations."""
+    # One k and nothing to choose: what is left of StableTopK is its table over the distance, here in steps of 1.
+    steps = Adjacency.ADD_REMOVE
+    _, test = calibrated_parts(budget, limits, adjacency=steps, choices=1, choose="argmax", test="table")
+    assert isinstance(test, TableTest)  # noqa: S101 - it was asked for
+    table = test.table
+    for _ in range(0 if limits is not None else _POLISH):
+        # The search stops near the best order; follow the order at which the table converts best.
+        total = budget.releases * Cost.of(table, adjacency=steps, delta=table.values[0])
+        if RULES["rdp"](total, budget.delta) > budget.epsilon * (1 - _SPENT):
+            break
+        order = best_order(total, budget.delta)
+        rdp = rdp_within(order=order, epsilon=budget.epsilon, delta=budget.delta, slack=total.delta)
+        each = fraction_down(Fraction(rdp) / budget.releases * Fraction(INSIDE))
+        table = BitTable.stability(order=order, rdp=each, delta=table.values[0])
+    return table
 
+
+def _tosses(table: BitTable, tosses: int) -> Cost:
     return tosses * Cost.of(table, adjacency=Adjacency.REPLACE)
 
 
@@ -119,3 +140,33 @@ def largest_precision(
     if limits is not None:
         check_filter(budget, limits)
     return largest(fits, low=guess / 1000, high=guess * 1000, relative=1e-9)
+
+
+def typical_precision(budget: Budget, squared_sensitivity: float) -> float:
+    """Return roughly the precision 1/sigma at which Gaussian noise on every query spends the budget."""
+    rho = budget.epsilon**2 / (4 * (math.log(1 / budget.delta) + budget.epsilon))
+    return math.sqrt(2 * rho / (budget.releases * squared_sensitivity))
+
+
+def bit_precision(budget: Budget, limits: Filter | None, cost: Callable[[float], Cost], *, coins: int) -> float:
+    r"""Return the largest precision 1/sigma at which ``coins`` Gaussian bits per query spend the budget.
+
+    The curve of a bit is searched at one order, and the order follows the one at which all bits convert best.
+    """
+    guess = typical_precision(budget, coins)
+
+    def within(order: float, rdp: float) -> float:
+        allowed = rdp / budget.releases * INSIDE
+        return largest(lambda x: cost(x).rdp(order) <= allowed, low=guess / 100, high=guess * 100, relative=1e-10)
+
+    if limits is not None:
+        check_filter(budget, limits)
+        return within(limits.order, limits.rdp)
+    order = cheapest_order(budget, lambda order, rdp: order / rdp)
+    for _ in range(_POLISH):
+        found = within(order, _allowed(budget, order))
+        better = best_order(budget.releases * cost(found), budget.delta)
+        if abs(better / order - 1) < 1e-7:
+            break
+        order = better
+    return found

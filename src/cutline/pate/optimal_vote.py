@@ -13,6 +13,7 @@ from cutline.histogram import IntArray
 from cutline.pate.aggregator import check_public, moved_labels
 from cutline.pate.calibration import voting_table
 from cutline.pate.coin_votes import CoinVote, FloatArray
+from cutline.pate.panel import Panel
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.sampling.coins import Coins
 
@@ -30,7 +31,7 @@ class OptimalVote(CoinVote):
     table
         The coin's bias at each number of votes.
     teachers, labels, adjacency, limit, budget
-        See `CoinVote`.
+        See `Panel`.
 
     References
     ----------
@@ -42,7 +43,7 @@ class OptimalVote(CoinVote):
     >>> vote = OptimalVote.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
     >>> labels = vote.release(np.array([[190, 14, 105]] * 10), rng=SeededSource(1))
     >>> labels.values.mean(axis=0).tolist()
-    [1.0, 0.0, 0.6]
+    [1.0, 0.0, 0.7]
     >>> labels.guarantee.split("; ")[:2]
     ["(2, 1e-06)-DP for one voter's whole ballot changing", 'covers these 10 queries together, whatever the labels']
     """
@@ -75,7 +76,7 @@ class OptimalVote(CoinVote):
         return cls(table=table, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
 
     def __post_init__(self) -> None:
-        CoinVote.__post_init__(self)
+        Panel.__post_init__(self)
         if not isinstance(self.table, BitTable):
             raise ParameterError("table must be a bit table", type(self.table).__name__, "Use BitTable.voting.")
 

@@ -5,9 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from cutline.errors import ParameterError
+from cutline.pate.gaussian_votes import BinaryVote, PateGaussian, PateTau
+from cutline.pate.noisy_max_votes import GNMax, PowersetVote
 from cutline.pate.optimal_vote import OptimalVote
+from cutline.pate.stable_majority import StableMajority
+from cutline.pate.stable_sets import StableConfident, StableTopKVote
 
-AGGREGATORS: dict[str, Any] = {kind.name: kind for kind in (OptimalVote,)}
+AGGREGATORS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        OptimalVote,
+        StableTopKVote,
+        PateGaussian,
+        PateTau,
+        GNMax,
+        BinaryVote,
+        PowersetVote,
+        StableMajority,
+        StableConfident,
+    )
+}
 
 
 def aggregator(name: str) -> Any:
