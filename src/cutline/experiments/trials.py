@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cutline.errors import EngineError
+from cutline.experiments.report import Estimate
 from cutline.experiments.setting import Setting
 
 C = TypeVar("C")
@@ -84,14 +85,14 @@ def _in_processes(
     return {name: results[name] for name in cells}
 
 
-def mean_and_error(values: Any) -> tuple[float, float]:
+def mean_and_error(values: Any) -> Estimate:
     """Return the mean and its standard error; the error of one value alone is 0.
 
     Examples
     --------
     >>> mean_and_error([0.0, 1.0, 1.0, 0.0])
-    (0.5, 0.28867513459481287)
+    Estimate(mean=0.5, error=0.28867513459481287)
     """
     array = np.asarray(values, dtype=np.float64)
     error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else 0.0
-    return float(array.mean()), error
+    return Estimate(float(array.mean()), error)
