@@ -113,7 +113,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         epsilon: float = 1.0,
         delta: float = 1e-6,
         aggregator: str | Aggregator = "optimal-vote",
-        adjacency: Adjacency | str = Adjacency.REPLACE,
+        adjacency: str = "replace",
         limit: int | None = None,
         missing: Missing = "skip",
         partition_key: bytes | None = None,
@@ -170,7 +170,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
-        features, told = read_features(X), read_labels(y)
+        features, (told, vector) = read_features(X), read_labels(y)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         teacher, public = self._checked_teacher(), self._checked_public(X_public)
         counting = self._calibrated(queries=public.shape[0], labels=told.shape[1])
@@ -184,22 +184,24 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.student_ = fit_student(
             self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
         )
-        self._vector = np.ndim(y) == 1
-        self.classes_ = np.array([0, 1]) if self._vector else [np.array([0, 1]) for _ in range(told.shape[1])]
+        self._vector = vector
+        self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(told.shape[1])]
         self.labels_, self.aggregator_ = labels, counting
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
         self.privacy_ = state(labels, unit="record" if groups is None else "group")
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[np.int8]:  # noqa: N803
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """Return the student's labels, 0 or 1: (examples, labels), or a vector if the student learnt from one."""
-        told = self.student_.predict(self._checked(X))
+        examples = self._checked(X)
+        told = self.student_.predict(examples).astype(np.int64)
         return told[:, 0] if self._vector else told
 
     @available_if(_student_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Return the probability that each label is set, (examples, labels); for a vector of one label (examples, 2)."""
-        told = self.student_.predict_proba(self._checked(X))
+        examples = self._checked(X)
+        told = self.student_.predict_proba(examples)
         return np.column_stack([1 - told, told]) if self._vector else told
 
     def student_template(self) -> Any:
@@ -210,7 +212,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = False  # labels, not classes: each is 0 or 1
+        tags.target_tags.multi_output = True
         tags.input_tags.sparse = all(
             each is None or get_tags(each).input_tags.sparse for each in (self.teacher, self.student)
         )

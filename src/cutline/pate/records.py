@@ -48,17 +48,20 @@ def read_features(features: Any, *, name: str = "X") -> Any:
         _check_kind(features.dtype.kind, name)
         return features.tocsr().astype(np.float64)
     numbers = _numbers(features, name)
-    if numbers.ndim != 2 or not numbers.shape[1]:
+    if numbers.ndim != 2:
         raise ParameterError(
-            f"{name} must have one row a record and one column a feature, at least 1 feature",
-            f"{numbers.ndim} axes" if numbers.ndim != 2 else f"0 feature(s) (shape=({len(numbers)}, 0))",
-            "Reshape your data.",
+            f"{name} must have one row a record and one column a feature", f"{numbers.ndim} axes", "Reshape your data."
+        )
+    if not numbers.shape[1]:
+        # In scikit-learn's words, but for the number of rows: that is private.
+        raise ParameterError(
+            f"{name} must have features", "0 feature(s) (shape=(, 0)) while a minimum of 1 is required", ""
         )
     return numbers
 
 
-def read_labels(labels: Any) -> FloatArray:
-    r"""Return a matrix of numbers, one column a label; a vector is one label; what is not a number is NaN."""
+def read_labels(labels: Any) -> tuple[FloatArray, bool]:
+    r"""Return a matrix of numbers, one column a label, and whether it came as a vector; what is not a number is NaN."""
     numbers = _numbers(labels.toarray() if hasattr(labels, "tocsr") else labels, "y")
     if numbers.ndim not in (1, 2) or (numbers.ndim == 2 and not numbers.shape[1]):
         raise ParameterError(
@@ -66,7 +69,8 @@ def read_labels(labels: Any) -> FloatArray:
             f"{numbers.ndim} axes",
             "Pass 0 and 1 for each record and label.",
         )
-    return numbers.reshape(len(numbers), -1) if numbers.size else numbers.reshape(0, *(numbers.shape[1:] or (1,)))
+    vector = numbers.ndim == 1
+    return numbers[:, None] if vector else numbers, vector
 
 
 def read_records(

@@ -41,21 +41,22 @@ class Student:
     models
         Pairs of label indices and the classifier fitted for them.
     constants
-        One value a label; counts only where no model answers.
+        The probability that each label is set, by Laplace's rule from the released values; counts only where no model
+        answers.
     """
 
     models: tuple[tuple[tuple[int, ...], Any], ...]
-    constants: tuple[int, ...]
+    constants: tuple[float, ...]
 
     def predict(self, features: Any) -> Int8Array:
         """Return the labels, (examples, labels) of 0 and 1."""
-        told = np.tile(np.array(self.constants, dtype=np.int8), (features.shape[0], 1))
+        told = np.tile((np.array(self.constants) > 0.5).astype(np.int8), (features.shape[0], 1))
         for columns, model in self.models:
             told[:, columns] = predicted_labels(model, features, len(columns))
         return told
 
     def predict_proba(self, features: Any) -> FloatArray:
-        """Return the probability that each label is set, (examples, labels); 0 or 1 where the label is a constant."""
+        """Return the probability that each label is set, (examples, labels)."""
         told = np.tile(np.array(self.constants, dtype=np.float64), (features.shape[0], 1))
         for columns, model in self.models:
             told[:, columns] = label_probabilities(model, features, len(columns))
@@ -106,7 +107,8 @@ def fit_student(
         models.append(
             (tuple(columns.tolist()), fit_labels(seeded_clone(template, seed), features[known], chosen[known]))
         )
-    return Student(models=tuple(models), constants=tuple((labels == 1).any(axis=0).astype(int).tolist()))
+    shares = ((labels == 1).sum(axis=0) + 1) / ((labels != MISSING).sum(axis=0) + 2)
+    return Student(models=tuple(models), constants=tuple(shares.tolist()))
 
 
 def _together_or_one_by_one(template: Any, labels: Int8Array, learnt: Any, missing: Missing) -> Iterator[Any]:

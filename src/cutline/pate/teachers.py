@@ -156,9 +156,12 @@ def _count_batch(
     template: Any, shards: list[Shard], public: Any, aggregator: Aggregator, home: int
 ) -> tuple[int, IntArray]:
     """Return how many teachers voted, and their counts; runs in a worker process or here."""
+    from threadpoolctl import threadpool_limits
+
     votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
+    # Teachers are many and small: they run side by side, and threads inside each would only be in each other's way.
     # Filters are the process's own: at home the caller has set them already, and threads must not set them each.
-    with warnings.catch_warnings() if os.getpid() != home else nullcontext():
+    with threadpool_limits(limits=1), warnings.catch_warnings() if os.getpid() != home else nullcontext():
         if os.getpid() != home:
             warnings.simplefilter("ignore")
         for shard in shards:

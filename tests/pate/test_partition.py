@@ -1,0 +1,121 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
+
+from cutline.pate.partition import assign, id_bytes, row_bytes, shards
+
+KEY = b"a key for tests"
+
+rows = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2)), min_size=2, max_size=12)
+
+
+def teachers_of(table, *, teachers=4, key=KEY):
+    return assign(row_bytes(np.array(table).reshape(-1, 2)), teachers=teachers, key=key)
+
+
+def contents(table, *, teachers=4):
+    """What each teacher is given, in order."""
+    table = np.array(table).reshape(-1, 2)
+    return [table[places].tolist() for places in shards(teachers_of(table, teachers=teachers), teachers=teachers)]
+
+
+def changed(one, other):
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+def test_a_record_alone_decides():
+    table = np.random.default_rng(0).integers(0, 9, (50, 2))
+    together = teachers_of(table)
+    assert together.tolist() == [int(teachers_of(row)[0]) for row in table]
+    assert teachers_of(table[::-1]).tolist() == together[::-1].tolist()
+
+
+def test_the_key_decides_and_teachers_get_equal_shares():
+    table = np.arange(40_000).reshape(-1, 2)
+    here, there = teachers_of(table, teachers=50), teachers_of(table, teachers=50, key=b"another")
+    assert 0.01 < (here == there).mean() < 0.03
+    for assigned in (here, there):
+        sizes = np.bincount(assigned, minlength=50)
+        # 20,000 records over 50 teachers: the sum of squares has mean 49 and standard deviation 10 in units of chance.
+        assert ((sizes - 400) ** 2 / 400).sum() < 49 + 5 * 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=rows, place=st.integers(0, 11))
+def test_a_record_that_leaves_changes_one_teacher(table, place):
+    place %= len(table)
+    assert changed(contents(table), contents(table[:place] + table[place + 1 :])) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=rows, place=st.integers(0, 11), new=st.tuples(st.integers(-3, 3), st.integers(0, 2)))
+def test_a_record_that_is_replaced_changes_at_most_two(table, place, new):
+    place %= len(table)
+    assert changed(contents(table), contents([*table[:place], new, *table[place + 1 :]])) <= 2
+
+
+def test_a_replaced_record_can_change_two_teachers():
+    """Why the guarantee for a record replaced by another is weaker: this pair of tables is a counter-example to one."""
+    before = [(0, 0), (1, 1), (2, 2), (3, 0)]
+    hit = [changed(contents(before), contents([(new, 1), *before[1:]])) for new in range(10)]
+    assert max(hit) == 2
+
+
+def test_a_person_with_an_id_keeps_one_teacher_whatever_changes():
+    ids = ["ana", "bo", "ana", "eve", "ana"]
+    places = assign(id_bytes(ids), teachers=7, key=KEY)
+    assert len(set(places[[0, 2, 4]].tolist())) == 1
+    without = assign(id_bytes(["bo", "eve"]), teachers=7, key=KEY)
+    assert without.tolist() == places[[1, 3]].tolist()
+
+
+def test_dealing_records_out_in_turn_would_change_every_teacher():
+    """The negative control: a rule that reads the position."""
+    table = np.arange(40).reshape(-1, 2).tolist()
+
+    def dealt(records):
+        return [records[turn::4] for turn in range(4)]
+
+    assert changed(dealt(table), dealt(table[1:])) == 4
+    assert changed(contents(table), contents(table[1:])) == 1
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.float32, np.float64])
+def test_the_type_of_a_table_changes_nothing(kind):
+    table = np.array([[0, 3], [5, 0]])
+    assert list(row_bytes(table.astype(kind))) == list(row_bytes(table.astype(np.float64)))
+
+
+def test_a_zero_is_a_zero():
+    assert list(row_bytes(np.array([[0.0, 1.0]]))) == list(row_bytes(np.array([[-0.0, 1.0]])))
+    assert len(set(row_bytes(np.array([[0, 1], [1, 0], [1, 1], [0, 0]])))) == 4
+
+
+def test_sparse_rows_are_spelled_like_dense_ones():
+    dense = np.array([[0.0, 2.0, 0.0, 1.5], [0.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]])
+    assert list(row_bytes(csr_array(dense))) == list(row_bytes(dense))
+    unordered = csr_array(
+        (np.array([1.5, 2.0, 0.0, -1.0]), np.array([3, 1, 0, 0]), np.array([0, 3, 3, 4])), shape=(3, 4)
+    )
+    assert list(row_bytes(unordered)) == list(row_bytes(dense))
+    assert unordered.indices.tolist() == [3, 1, 0, 0]  # the caller's matrix is left as it was
+    twice = coo_array((np.array([1.0, 1.0, 1.5]), (np.array([0, 0, 0]), np.array([1, 1, 3]))), shape=(1, 4))
+    assert list(row_bytes(twice.tocsr())) == list(row_bytes(dense[:1]))
+
+
+def test_an_id_is_spelled_by_itself():
+    whole = pd.Series([7, 8])
+    with_a_hole = pd.Series([7, 8, None])  # one missing id makes floats of the column
+    assert list(id_bytes(with_a_hole))[:2] == list(id_bytes(whole)) == list(id_bytes(["7", "8"]))
+    missing = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")]
+    assert len(set(id_bytes(missing))) == 1
+    assert list(id_bytes([b"x", "é", 2.5, float("inf"), True])) == [b"x", "é".encode(), b"2.5", b"inf", b"1"]
+    assert len(list(id_bytes(["\ud800"]))) == 1
+
+
+def test_every_teacher_gets_a_shard():
+    assert [places.tolist() for places in shards(np.array([], dtype=np.int64), teachers=3)] == [[], [], []]
+    assert assign([], teachers=3, key=KEY).tolist() == []

@@ -1,0 +1,190 @@
+import os
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from cutline.errors import EngineError, ParameterError
+from cutline.pate import OptimalVote
+from cutline.pate.teachers import Shard, ballot, count_votes, rehearse
+from cutline.privacy import Budget
+
+rng = np.random.default_rng(0)
+PUBLIC = rng.normal(size=(30, 4))
+FEATURES = rng.normal(size=(120, 4))
+TRUTH = (FEATURES[:, :3] > 0).astype(np.int8)
+PUBLIC_TRUTH = (PUBLIC[:, :3] > 0).astype(np.int8)
+
+TEACHERS = [
+    DecisionTreeClassifier(),
+    RandomForestClassifier(n_estimators=5),
+    KNeighborsClassifier(),
+    MLPClassifier((8,), solver="lbfgs", max_iter=50),
+    LogisticRegression(),
+    GaussianNB(),
+    RidgeClassifier(),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+]
+
+
+def shard(rows, labels=TRUTH, seed=1):
+    return Shard(features=FEATURES[rows], labels=labels[rows], seed=seed)
+
+
+def vote_of(teachers, labels=3, **public):
+    budget = Budget(epsilon=50.0, delta=1e-6, releases=30)
+    return OptimalVote.calibrate(budget, teachers=teachers, labels=labels, **public)
+
+
+@pytest.mark.parametrize("teacher", TEACHERS, ids=lambda teacher: type(teacher).__name__)
+@pytest.mark.parametrize("scored", [True, False])
+def test_any_classifier_votes_and_is_sure(teacher, scored):
+    votes, scores = ballot(teacher, shard(slice(None)), PUBLIC, scored=scored)
+    assert votes.shape == (30, 3)
+    assert set(np.unique(votes)) == {0, 1}
+    assert (votes == PUBLIC_TRUTH).mean() > 0.75
+    if scored:
+        assert scores.shape == (30, 3)
+        assert all(scores[votes[:, i] == 1, i].mean() > scores[votes[:, i] == 0, i].mean() for i in range(3))
+    else:
+        assert scores is None
+
+
+@pytest.mark.parametrize("teacher", TEACHERS, ids=lambda teacher: type(teacher).__name__)
+def test_a_teacher_without_records_votes_for_nothing(teacher):
+    votes, scores = ballot(teacher, shard(slice(0, 0)), PUBLIC, scored=True)
+    assert not votes.any()
+    assert np.isneginf(scores).all()
+
+
+@pytest.mark.parametrize("teacher", TEACHERS, ids=lambda teacher: type(teacher).__name__)
+def test_labels_of_one_class_are_voted_as_they_are(teacher):
+    labels = np.column_stack([np.ones(120), np.zeros(120), TRUTH[:, 2]]).astype(np.int8)
+    votes, _ = ballot(teacher, shard(slice(None), labels), PUBLIC)
+    assert votes[:, 0].all()
+    assert not votes[:, 1].any()
+    assert (votes[:, 2] == PUBLIC_TRUTH[:, 2]).mean() > 0.75
+
+
+def test_a_teacher_that_fails_on_its_records_votes_for_their_majority():
+    three = shard([0, 1, 2], np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.int8))
+    with pytest.raises(ValueError, match="n_neighbors"):  # what it would have said
+        KNeighborsClassifier(5).fit(three.features, three.labels).predict(PUBLIC)
+    votes, _ = ballot(KNeighborsClassifier(5), three, PUBLIC)
+    assert (votes == [1, 0, 0]).all()
+
+
+def test_a_teacher_depends_on_its_own_records_and_seed_alone():
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    first, _ = ballot(forest, shard(slice(0, 40)), PUBLIC)
+    ballot(forest, shard(slice(40, 80)), PUBLIC)
+    again, _ = ballot(forest, shard(slice(0, 40)), PUBLIC)
+    other, _ = ballot(forest, shard(slice(0, 40), seed=2), PUBLIC)
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_nested_random_states_are_seeded():
+    nested = make_pipeline(StandardScaler(), DecisionTreeClassifier(splitter="random"))
+    one, _ = ballot(nested, shard(slice(0, 40)), PUBLIC)
+    two, _ = ballot(nested, shard(slice(0, 40)), PUBLIC)
+    assert (one == two).all()
+
+
+def test_votes_are_the_sum_of_the_ballots_in_one_process_or_two():
+    shards = [shard(slice(20 * i, 20 * i + 20), seed=i) for i in range(6)]
+    teacher, vote = DecisionTreeClassifier(), vote_of(6)
+    expected = sum(ballot(teacher, each, PUBLIC)[0].astype(int) for each in shards)
+    here = count_votes(teacher, shards, PUBLIC, aggregator=vote)
+    there = count_votes(teacher, shards, PUBLIC, aggregator=vote, n_jobs=2)
+    assert (here == expected).all()
+    assert (there == expected).all()
+
+
+def test_ballots_are_cut_to_the_surest_labels():
+    everything = np.ones((120, 3), dtype=np.int8)
+    everything[:, 1] = TRUTH[:, 1]  # labels 0 and 2 are always set, label 1 is learnt
+    limited = vote_of(2, limit=2)
+    votes = count_votes(LogisticRegression(), [shard(slice(None), everything)] * 2, PUBLIC, aggregator=limited)
+    assert votes.tolist() == [[2, 0, 2]] * 30
+    whole = count_votes(LogisticRegression(), [shard(slice(None), everything)] * 2, PUBLIC, aggregator=vote_of(2))
+    assert whole[:, 1].sum() > 0
+
+
+def test_workers_get_records_through_pipes_and_not_through_files():
+    class Witness(ClassifierMixin, BaseEstimator):
+        """Votes yes if its records came in a memory-mapped file."""
+
+        def fit(self, X, y):
+            self.mapped_ = isinstance(X, np.memmap) or isinstance(X.base, np.memmap)
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), int(self.mapped_))
+
+    large = np.zeros((60_000, 4))  # 1.9 MB: joblib maps arrays of 1 MB and more by default
+    labels = (np.arange(60_000) % 2)[:, None].astype(np.int8)
+    shards = [Shard(features=large, labels=labels, seed=0) for _ in range(2)]
+    votes = count_votes(Witness(), shards, PUBLIC, aggregator=vote_of(2, labels=1), n_jobs=2)
+    assert not votes.any()
+
+
+def test_what_teachers_warn_is_not_shown():
+    hasty = MLPClassifier((4,), max_iter=1)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        hasty.fit(FEATURES, TRUTH)
+        said = len(heard)
+        for n_jobs in (1, 2):
+            count_votes(hasty, [shard(slice(None))] * 2, PUBLIC, aggregator=vote_of(2), n_jobs=n_jobs)
+    assert said == len(heard) == 1
+
+
+@pytest.mark.parametrize("teacher", TEACHERS, ids=lambda teacher: type(teacher).__name__)
+@pytest.mark.parametrize("rows", [1, 30])
+def test_good_teachers_pass_the_rehearsal(teacher, rows):
+    assert rehearse(teacher, PUBLIC[:rows], labels=3) is None
+
+
+@pytest.mark.parametrize(
+    ("teacher", "says"),
+    [(LogisticRegression(C=-1), "'C' parameter"), (KNeighborsClassifier(100), "n_neighbors")],
+)
+def test_a_wrong_setting_is_found_before_any_record_is_seen(teacher, says):
+    with pytest.raises(ParameterError, match="teacher must be able to learn") as caught:
+        rehearse(teacher, PUBLIC, labels=3)
+    assert says in str(caught.value)
+
+
+def test_progress_goes_to_standard_error(capsys):
+    count_votes(GaussianNB(), [shard(slice(None))] * 3, PUBLIC, aggregator=vote_of(3), progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Teachers" in shown.err
+    assert "100%" in shown.err
+
+
+def test_a_worker_that_dies_says_nothing():
+    home = os.getpid()
+
+    class Dying(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            if os.getpid() != home:
+                os._exit(1)
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X), dtype=int)
+
+    with pytest.raises(EngineError, match="withheld") as caught:
+        count_votes(Dying(), [shard(slice(None))] * 2, PUBLIC, aggregator=vote_of(2), n_jobs=2)
+    assert caught.value.__suppress_context__
