@@ -1,0 +1,187 @@
+"""EXP1 on generated logs: the batched draws follow the mechanisms' laws, the measure, the bars and the page."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from cutline.experiments.datasets import LogData
+from cutline.experiments.datasets.generated import generated_log
+from cutline.experiments.fixed_k_trials import shares_found, taken_ranks
+from cutline.experiments.places import (
+    METHODS,
+    PAPER,
+    Question,
+    answer,
+    mechanisms,
+    questions,
+    run,
+    shortfalls,
+    verdict,
+)
+from cutline.experiments.setting import Setting
+from cutline.histogram import OpenHistogram
+from cutline.mechanisms.choosers import GapExponential
+from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.preference import Preference
+from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
+from cutline.mechanisms.test_first import TestFirst
+from cutline.mechanisms.top_stable import TopStable
+from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.sampling import SeededSource
+
+ADD = Adjacency.ADD_REMOVE
+COUNTS = OpenHistogram.from_counts(np.array([9, 7, 7, 3, 2]), max_k=4)
+TABLE = TableTest(table=BitTable.stability(order=4.0, rdp=0.6, delta=0.05))
+RUNS = 8_000
+
+
+def small(name, stretch=1.0):
+    limited = {"epsilon": 0.8 * stretch, "delta": 0.2, "adjacency": ADD}
+    if name == "limited-domain":
+        return LimitedDomain(k=2, max_k=4, **limited)
+    if name == "test-first":
+        return TestFirst(k=2, max_k=4, test=TABLE, **limited)
+    if name == "top-stable":
+        return TopStable(k=4, max_k=4, epsilon=2.0 * stretch, delta=0.1, adjacency=ADD)
+    preference = Preference(max_k=4, target=2, weight=0.5)
+    return StableTopKFixed(preference=preference, chooser=GapExponential(epsilon=0.9 * stretch), test=TABLE, **limited)
+
+
+def law_of_ranks(mechanism):
+    """Sum the law over orders and steps: only which ranks went out is kept."""
+    law = {}
+    for outcome, p in mechanism.law(COUNTS).items():
+        items = outcome[1] if mechanism.name != "limited-domain" else outcome
+        key = frozenset(items or ())
+        law[key] = law.get(key, 0.0) + p
+    return law
+
+
+def p_value(taken, law):
+    seen = {}
+    for row in taken:
+        key = frozenset(np.flatnonzero(row).tolist())
+        seen[key] = seen.get(key, 0) + 1
+    assert seen.keys() <= law.keys()
+    expected = np.array(list(law.values())) * len(taken)
+    observed = np.array([seen.get(key, 0) for key in law], dtype=float)
+    common = expected >= 5
+    if not common.all():
+        observed = np.append(observed[common], observed[~common].sum())
+        expected = np.append(expected[common], expected[~common].sum())
+    return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("name", ["limited-domain", "test-first", "top-stable", "stable-top-k-fixed"])
+def test_batched_runs_follow_the_law_and_reject_others(name):
+    mechanism = small(name)
+    assert mechanism.name == name
+    taken = taken_ranks(mechanism, COUNTS, RUNS, rng=SeededSource(5))
+    assert p_value(taken, law_of_ranks(mechanism)) > 1e-3
+    for factor in (0.7, 1.3):
+        assert p_value(taken, law_of_ranks(small(name, factor))) < 1e-6
+
+
+def test_a_score_far_below_the_bottom_is_still_drawn_with_its_own_chance():
+    # The bottom weighs e^1400 times an item: plain floats would see only it; and the reverse.
+    high = LimitedDomain(k=2, max_k=3, epsilon=700.0, delta=0.5, adjacency=ADD)
+    counts = OpenHistogram.from_counts(np.array([9, 6, 1, 1]), max_k=3)
+    assert taken_ranks(high, counts, 5, rng=SeededSource(0)).tolist() == [[True, True, False, False]] * 5
+    alone = OpenHistogram.from_counts(np.array([3, 2, 2, 2]), max_k=3)
+    taken = taken_ranks(
+        LimitedDomain(k=1, max_k=3, epsilon=1e-3, delta=1e-9, adjacency=ADD), alone, 50, rng=SeededSource(0)
+    )
+    assert not taken.any()
+
+
+def test_ties_with_the_kth_are_true_up_to_k():
+    counts = np.array([9, 7, 7, 7, 2, 1])
+    taken = np.array([[0, 1, 1, 1, 0], [1, 0, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 1]], dtype=bool)
+    assert shares_found(taken, counts, k=2).tolist() == [1.0, 1.0, 0.0, 1.0]
+    assert shares_found(taken, counts, k=5).tolist() == pytest.approx([0.6, 0.6, 0.2, 1.0])
+
+
+def test_every_mechanism_spends_the_same_total():
+    budget = Budget(epsilon=0.8, delta=1 / 2000)
+    for mechanism in mechanisms(10, budget).values():
+        assert 0.99 * budget.epsilon <= mechanism.cost.epsilon(budget.delta * (1 + 1e-9)) <= budget.epsilon * (1 + 1e-9)
+        assert mechanism.adjacency is ADD
+
+
+def test_a_cell_repeats_and_finds_a_cliff():
+    counts = np.concatenate([np.full(3, 900), np.full(98, 100)])
+    question = Question(data="cliff", counts=counts, users=2000, k=3, epsilon=1.0, trials=20)
+    found = answer(question, 7)
+    assert found == answer(question, 7)
+    assert tuple(found) == METHODS
+    assert all(share == (1.0, 0.0) for share in found.values())
+
+
+def test_the_bars():
+    level = dict.fromkeys(METHODS, (0.5, 0.001))
+    assert shortfalls(level) == (0.0, 0.0)
+    behind = level | {"Limited Domain": (0.6, 0.001)}
+    assert shortfalls(behind) == (pytest.approx(0.06), 0.0)
+    wide = level | {"Top Stable": (0.6, 0.06)}
+    assert shortfalls(wide) == (0.0, 0.0)  # two standard errors are more than 0.04
+    paper = level | {"StableTopK (paper)": (0.51, 0.001)}
+    assert shortfalls(paper) == (0.0, pytest.approx(0.01 - 2 * math.hypot(0.001, 0.001)))
+
+
+def test_the_verdict_names_the_cells_that_miss():
+    log = LogData(
+        name="x",
+        title="Here",
+        table=generated_log("x", users=60, items=30, pairs=200, top=50),
+        note="",
+        generated=True,
+        users=60,
+    )
+    question = Question(data="x", counts=np.arange(9)[::-1], users=60, k=3, epsilon=0.4, trials=2)
+    bad = dict.fromkeys(METHODS, (0.5, 0.0)) | {"test-first": (0.1, 0.0)}
+    words = verdict([(question, bad)], {"x": log})
+    assert "0 of 1 cells" in words
+    assert words.count("Here, k = 3, epsilon = 0.4") == 2
+    good = verdict([(question, dict.fromkeys(METHODS, (0.5, 0.0)))], {"x": log})
+    assert "1 of 1 cells" in good
+    assert "Here" not in good
+
+
+def test_questions_count_distinct_users_at_the_public_rule():
+    log = LogData(
+        name="x",
+        title="Here",
+        table=generated_log("x", users=60, items=30, pairs=200, top=50),
+        note="",
+        generated=True,
+        users=60,
+    )
+    cells = questions({"x": log}, trials=2)
+    assert len(cells) == 9
+    sizes = {question.k: len(question.counts) - 1 for question in cells.values()}
+    assert sizes == {3: 100, 10: 100, 50: 500}
+    assert int(cells["x k=50 epsilon=0.4"].counts.sum()) == 200
+
+
+def test_the_papers_table_is_complete():
+    assert all(len(printed) == 9 for methods in PAPER.values() for printed in methods.values())
+    assert all(tuple(methods) == METHODS[:-1] for methods in PAPER.values())
+
+
+def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
+    from cutline.experiments import places
+
+    monkeypatch.setattr(places, "DATA", ("brightkite",))
+    monkeypatch.setattr(places, "SIZES", (3, 10))
+    monkeypatch.setattr(places, "EPSILONS", (0.4,))
+    report = run(Setting(trials=5, jobs=1))
+    page = report.write(tmp_path)[0].read_text(encoding="utf-8")
+    assert "(generated)" in page
+    assert "5 seeded trials a cell" in page
+    assert [table.name for table in report.tables] == ["found", "paper"]
+    assert len(report.tables[0].rows) == 2
+    assert len(report.tables[1].rows) == 2
+    assert (tmp_path / "exp1-found.svg").stat().st_size < 200_000
