@@ -1,6 +1,6 @@
 r"""From a dataset's filter to what one release may take of it, and what to say when that is not there.
 
-The filter fixes one Rényi order for ever. A release through a ledger is calibrated at that order: a bit table is dear at any other.
+The filter fixes one Rényi order for ever. A release through a ledger is calibrated at it: a bit table is dear at any other.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _URLS = "Write it like books.db, sqlite:///books.db or postgresql://host/databas
 class Database:
     """One database, whose errors are replaced by sentences without a password, a path of ours or a statement."""
 
-    __slots__ = ("_created", "_engine", "url")
+    __slots__ = ("_engine", "url")
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
         self.url = parse(os.fspath(address))
@@ -51,7 +51,7 @@ class Database:
     def missing(self) -> bool:
         """Whether it is a file that is not there: opening it would create an empty one."""
         path = self.url.database or ""
-        return self.is_file and not path.startswith("file:") and not Path(path).exists()
+        return self._engine is None and self.is_file and not path.startswith("file:") and not Path(path).exists()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
