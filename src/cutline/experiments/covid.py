@@ -12,7 +12,7 @@ import numpy as np
 
 from cutline.experiments.datasets import CovidData, load_covid
 from cutline.experiments.datasets.covid import FIRST_DAY
-from cutline.experiments.report import COLOURS, Estimate, Figure, Report, Table
+from cutline.experiments.report import COLOURS, Cell, Estimate, Figure, Report, Table
 from cutline.experiments.rivals import paper_peeling, recall
 from cutline.experiments.setting import Setting
 from cutline.experiments.trials import mean_and_error, run_cells
@@ -161,7 +161,7 @@ def _parts(
 ) -> list[str | Table | Figure]:
     generated = ", generated data" if cases.generated else ""
     columns = list(next(iter(results.values())))
-    rows = [(column, *(found[column] for found in results.values())) for column in columns]
+    rows: list[tuple[Cell, ...]] = [(column, *(found[column] for found in results.values())) for column in columns]
     rows.append((_PLANNED, *(found[chosen[label]] for label, found in results.items())))
     table = Table(
         name="recall",
@@ -229,7 +229,7 @@ _COLUMNS_IN_WORDS = (
     "alone. *Subset EM*: one draw of a whole set. *Top Stable* and *Limited Domain*: as published, with the constants that a "
     "proof supports; Top Stable composes by optimal composition, Limited Domain by its Rényi curve. *StableTopK*: a cut near "
     "15 is chosen and tested, then filled up or cut down by peeling, half of the allowance for each; *(paper)* with the "
-    "paper's Gaussian test, *(bit table)* with ours. *Test-first*: 5 % of the allowance tests the gap at 15 itself, and the rest "
+    "paper's Gaussian test, *(bit table)* with ours. *Test-first*: 5 % of the allowance tests the gap at 15 itself, the rest "
     "buys peeling if that fails. *Plan's choice*: the mechanism that `cutline plan` recommends, with the draws of its own row. "
     "The plan sees k, the number of states, the budget, and as its public prior the counts of the day before the block "
     "(published by then, and outside the ten days that are protected)."
@@ -239,9 +239,9 @@ _PRINTED = (
     "Top Stable are worse and come closer once the gaps are large, and that Limited Domain is worst."
 )
 _WHY = (
-    "**Why it differs.** Ten days under epsilon = 0.1 leave room to see single gaps of one or two thousand cases, and the gap at "
+    "**Why it differs.** Ten days under epsilon = 0.1 show single gaps of one or two thousand cases, and the gap at "
     "the fifteenth state is far below that: the stability tests hardly ever pass, and what was spent on them is lost. "
-    "So selection wins here, as the paper says, and test-first loses least against it because it spends 5 % on the test. Peeling "
+    "So selection wins here, as the paper says, and test-first loses least against it: it spends 5 % on the test. Peeling "
     "with exact accounting stands above the paper's EM-CDP at the same privacy. The paper replaces a failed Top Stable by the "
     "exponential mechanism at half the budget, which hides that Top Stable itself finds next to nothing; here it stands alone. "
     "Subset EM pays once instead of 15 times, but draws from all sets of 15 states, nearly all of which are bad."
