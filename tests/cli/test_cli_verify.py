@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-import cutline.verify
+import cutline.checks
 
 
 @dataclass
@@ -37,7 +37,7 @@ def stubs(monkeypatch):
     asked = []
 
     def install(*checks):
-        monkeypatch.setattr(cutline.verify, "checks", lambda names=None: asked.append(names) or list(checks))
+        monkeypatch.setattr(cutline.checks, "checks", lambda names=None: asked.append(names) or list(checks))
         return asked
 
     return install
@@ -79,9 +79,9 @@ def test_a_surprise_exits_1(run, stubs):
 
 
 def test_the_real_checks_follow_the_protocol_and_one_runs(run, monkeypatch):
-    small = [check for check in cutline.verify.checks(["stable-top-k"]) if "closed 2 x 6" in check.name][:1]
+    small = [check for check in cutline.checks.checks(["stable-top-k"]) if "closed 2 x 6" in check.name][:1]
     assert small
-    monkeypatch.setattr(cutline.verify, "checks", lambda names=None: small)
+    monkeypatch.setattr(cutline.checks, "checks", lambda names=None: small)
     result = run("verify", "--mechanism", "stable-top-k", "--json")
     plain = json.loads(result.stdout)
     assert (result.exit_code, plain["ok"]) == (0, True)

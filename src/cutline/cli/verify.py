@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @guarded
 def verify(
     mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Check this mechanism only.  [default: all]")
+        str | None, typer.Option(metavar="NAME", help="Check this mechanism or aggregator only.  [default: all]")
     ] = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -32,7 +32,7 @@ def verify(
       cutline verify
       cutline verify --mechanism stable-top-k --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.verify import checks
+    from cutline.checks import checks
 
     reports = _run(checks(None if mechanism is None else [mechanism]))
     ok = all(report.as_expected for _, report in reports)

@@ -2,7 +2,7 @@ r"""What an aggregator is: votes in, labels out, a cost that is known before any
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import IntArray
 from cutline.pate.ballots import Ballots, check_whole
 from cutline.pate.labels import Int8Array, Labels
-from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Law
 from cutline.sampling import Source
 
@@ -55,6 +55,10 @@ class Voting(Protocol):
         """The cost of one query, answered or not."""
         ...
 
+    def __hash__(self) -> int:
+        """Return the same for the same public parameters."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
         ...
@@ -66,19 +70,8 @@ class Aggregator(Voting, Protocol):
     reference: ClassVar[str]  # key in docs/references.md
     cost_rule: ClassVar[str]  # how one query is charged, in a few words
 
-    @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
-        **public: Any,
-    ) -> Self:
-        """Spend the budget on ``budget.releases`` queries as well as public numbers allow."""
-        ...
+    # Every aggregator also has calibrate(budget, *, teachers, labels, adjacency=REPLACE, filter=None, ...), a classmethod that
+    # spends the budget on budget.releases queries; what else it takes is its own.
 
     def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
         """Turn ballots (teachers, queries, labels) into votes; votes of disjoint groups of teachers add up."""

@@ -78,7 +78,7 @@ class PateGaussian(GaussianVote):
     --------
     >>> vote = PateGaussian.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
     >>> f"{vote.sigma:.2f}"
-    '12.15'
+    '12.22'
     """
 
     name: ClassVar[str] = "pate-gaussian"
@@ -173,7 +173,7 @@ class BinaryVote(GaussianVote):
     --------
     >>> budget = Budget(epsilon=2.0, delta=1e-6, releases=10)
     >>> f"{BinaryVote.calibrate(budget, teachers=200, labels=3).sigma:.2f}"
-    '10.31'
+    '10.52'
     """
 
     name: ClassVar[str] = "binary-vote"

@@ -101,7 +101,7 @@ class GNMax(NoisyMaxVote):
     --------
     >>> vote = GNMax.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
     >>> f"{vote.sigma:.2f}", max(vote.law(np.array([150, 30, 20])).items(), key=lambda found: found[1])[0]
-    ('9.92', (1, 0, 0))
+    ('9.97', (1, 0, 0))
     """
 
     name: ClassVar[str] = "gnmax"

@@ -33,6 +33,8 @@ class Panel:
     """
 
     name: ClassVar[str]
+    reference: ClassVar[str]
+    cost_rule: ClassVar[str]
 
     teachers: int
     labels: int
