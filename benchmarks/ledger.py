@@ -2,9 +2,9 @@
 
 Usage: python benchmarks/ledger.py [--entries 100000] [--rounds 300]
 
-Reserve and settle are two durable transactions. They are compared, in turns within one run, with a bare write of two rows through
-SQLAlchemy under the same durability: each row committed on its own (what a reserve and its settlement cannot do without), and both
-in one transaction (half the flushes).
+Reserve and settle are two durable transactions. They are compared, in turns within one run, with a bare write of two rows
+through SQLAlchemy under the same durability: each row committed on its own (what a reserve and its settlement cannot do
+without), and both in one transaction (half the flushes).
 """
 
 from __future__ import annotations
