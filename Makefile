@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint verify bench clean
+.PHONY: demo test lint verify bench reproduce clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -20,6 +20,11 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 
 verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
 	$(BIN)/cutline verify
+
+reproduce: $(VENV)/core.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated
+	for name in $$($(BIN)/python -c "from cutline.experiments.registry import EXPERIMENTS; print(*EXPERIMENTS)"); do \
+		$(BIN)/cutline reproduce $$name --out docs/reproduce || exit 1; \
+	done
 
 bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/startup.py

@@ -65,8 +65,8 @@ def run(setting: Setting) -> Report:
 def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) -> Report:
     """Run EXP2b for some k and some heights."""
     name, trials = "exp2-synthetic", setting.repeated(_TRIALS)
-    cells = {}
-    for line in reversed(_LINES):  # the slowest first, so that no process waits for the last at the end
+    cells: dict[str, _Cell] = {}
+    for line in reversed(list(_LINES)):  # the slowest first, so that no process waits for the last at the end
         cells |= {f"{line}, k={k}": _Cell(line=line, k=k, height=_HEIGHT, trials=trials) for k in ks}
         cells |= {f"{line}, height={h}": _Cell(line=line, k=_MIDDLE, height=h, trials=trials) for h in heights}
     found = run_cells(_recalls, cells, experiment=name, setting=setting)
@@ -186,8 +186,8 @@ _PRINTED = (
 _WHY = (
     "**What we measured, and why it differs.** StableTopK finds the whole top for every k, told k or not, and EM-CDP falls "
     "steeply with k, as the paper says. Past k = 500 it creeps up again: the top is then a good part of all bins and is hit "
-    "more easily. Top Stable does not fall behind at this height: it tests k first, its threshold grows with the logarithm of k "
-    "only, and 700 is far above it. The second figure shows what a height of 700 hides, how low the cliff may be before a "
+    "more easily. Top Stable does not fall behind at this height: it tests k first, its threshold grows with the logarithm "
+    "of k, and 700 is far above it. The second figure shows what a height of 700 hides, how low the cliff may be before a "
     "mechanism loses it. There the adaptive StableTopK is ahead although it is not told k, because all of its budget goes into "
     "finding and testing the cut; test-first keeps 95 % for a selection that is hopeless here, and pays with a higher cliff. "
     "Limited Domain needs every item to stand above its bottom element with a budget split k ways, so it finds nothing; it is "

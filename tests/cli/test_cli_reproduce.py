@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from cutline.experiments import cliff
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A smaller grid of the same experiment."""
+    monkeypatch.setattr(cliff, "_KS", (10, 1500))
+    monkeypatch.setattr(cliff, "_HEIGHTS", (300,))
+
+
+def test_one_command_writes_page_tables_and_figures_and_repeats_exactly(run, small, tmp_path):
+    arguments = ("reproduce", "exp2-synthetic", "--trials", 2, "--jobs", 1)
+    result = run(*arguments, "--out", tmp_path / "a")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""  # nobody is watching
+    assert result.stdout.startswith("EXP2b: one cliff among 15,000 bins\n")
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    parts = {f"exp2-synthetic-{part}" for part in ("recall", "height")}
+    assert names == {"exp2-synthetic.md"} | {f"{part}.{kind}" for part in parts for kind in ("csv", "png", "svg")}
+
+    plain = json.loads(run(*arguments, "--out", tmp_path / "b", "--json").stdout)
+    assert {(tmp_path / "b" / name).read_bytes() for name in names} == {
+        (tmp_path / "a" / name).read_bytes() for name in names
+    }
+    assert {path.rsplit("/", 1)[-1] for path in plain["files"]} == names
+    recall = plain["tables"]["recall"]
+    ours = recall["columns"].index("StableTopK (adaptive)")
+    assert [row[0] for row in recall["rows"]] == [10, 1500]
+    assert [row[ours][0] for row in recall["rows"]] == [1.0, 1.0]
+
+
+def test_an_unknown_experiment_is_refused_with_the_known_ones(run):
+    result = run("reproduce", "exp99", "--json")
+    assert result.exit_code == 1
+    assert "exp2-synthetic" in json.loads(result.stdout)["error"]["way_out"]
+
+
+def test_a_given_directory_without_the_file_is_refused(run, tmp_path):
+    result = run("reproduce", "exp2-covid", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "us-states.csv" in result.stderr
+    assert "The New York Times" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_directory_may_come_from_the_environment(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTLINE_DATA", str(tmp_path / "none"))
+    result = run("reproduce", "exp2-covid")
+    assert result.exit_code == 1
+    assert "must be a directory" in result.stderr
+
+
+def test_trials_must_be_a_positive_number(run):
+    result = run("reproduce", "exp2-synthetic", "--trials", 0)
+    assert result.exit_code == 1
+    assert "trials must be a whole number of at least 1" in result.stderr

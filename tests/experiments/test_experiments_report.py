@@ -1,0 +1,66 @@
+import csv
+import io
+
+import pytest
+
+from cutline.errors import ParameterError
+from cutline.experiments.report import Estimate, Figure, Report, Table
+
+
+def draw(figure):
+    axes = figure.add_subplot()
+    axes.plot([1, 2, 3], [0.2, 0.5, 0.9], label="line")
+    axes.legend()
+
+
+TABLE = Table(
+    name="recall",
+    title="Recall",
+    columns=("mechanism", "k", "recall"),
+    rows=(("EM|CDP", 10, Estimate(0.75, 0.0123)), ("TS", 10, None)),
+    note="A note.",
+)
+REPORT = Report(
+    name="study",
+    title="A study",
+    parts=("Some *words*.", TABLE, Figure(name="curve", title="A curve", draw=draw, size=(3.0, 2.0))),
+)
+
+
+def test_a_report_becomes_a_page_with_its_tables_and_figures_beside_it(tmp_path):
+    written = REPORT.write(tmp_path / "new" / "folder")
+    assert [path.name for path in written] == ["study.md", "study-recall.csv", "study-curve.png", "study-curve.svg"]
+    page = written[0].read_text(encoding="utf-8")
+    assert page.startswith(
+        "# A study\n\nSome *words*.\n\n**Recall**\n\n| mechanism | k | recall |\n| --- | ---: | ---: |"
+    )
+    assert "| EM\\|CDP | 10 | 0.750 ± 0.012 |" in page
+    assert "A note.\n\n[CSV](study-recall.csv)" in page
+    assert "![A curve](study-curve.png)" in page
+    assert written[2].read_bytes().startswith(b"\x89PNG")
+    assert ">line<" in written[3].read_text(encoding="utf-8")  # text stays text
+
+
+def test_equal_reports_give_equal_files(tmp_path):
+    once, again = REPORT.write(tmp_path / "a"), REPORT.write(tmp_path / "b")
+    assert [path.read_bytes() for path in once] == [path.read_bytes() for path in again]
+
+
+def test_csv_gives_an_estimate_two_columns_and_leaves_what_is_missing_empty():
+    rows = list(csv.reader(io.StringIO(TABLE.csv())))
+    assert rows == [
+        ["mechanism", "k", "recall", "recall (error)"],
+        ["EM|CDP", "10", "0.75", "0.0123"],
+        ["TS", "10", "", ""],
+    ]
+
+
+def test_a_ragged_table_is_refused():
+    with pytest.raises(ParameterError, match="one cell per column"):
+        Table(name="t", title="", columns=("a", "b"), rows=((1,),))
+
+
+def test_a_report_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParameterError, match="where it can be written"):
+        REPORT.write(tmp_path / "file")
