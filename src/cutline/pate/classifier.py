@@ -17,11 +17,12 @@ from cutline.errors import ParameterError
 from cutline.pate.aggregator import Aggregator
 from cutline.pate.ballots import check_whole
 from cutline.pate.labels import Labels
-from cutline.pate.partition import KEY_BYTES, shards
+from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
+from cutline.pate.paying import Account, Books, opened, released
 from cutline.pate.records import Records, read_features, read_labels, read_records
 from cutline.pate.registry import aggregator as registered
 from cutline.pate.statement import Labelled, state
-from cutline.pate.student import Missing, fit_student
+from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
 from cutline.privacy import Adjacency, Budget
 from cutline.sampling import SeededSource, Source, SystemSource
@@ -144,6 +145,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         *,
         X_public: Any = None,  # noqa: N803
         groups: Iterable[Any] | None = None,
+        ledger: Books | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
     ) -> Self:
         r"""Train teachers on private records, release labels of public examples, train the student on those.
 
@@ -160,27 +164,38 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
             protected.
 
+        ledger, dataset, analyst
+            On whose account the labels are charged, if on any: reserved before a record is read, settled after; the
+            aggregator is then calibrated at the dataset's own Rényi order.
+
         Raises
         ------
         ParameterError
             For a public reason: a parameter, the shape or declared type of an array, a teacher that cannot learn
             public examples.
         BudgetError
-            If the budget cannot pay for so many public examples.
+            If the budget, or the ledger, cannot pay for so many public examples.
+        UnsettledError
+            If the ledger broke down after it had charged in full. The classifier is fitted all the same.
         """
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
         features, (told, vector) = read_features(X), read_labels(y)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
+        self._check_settings()
         teacher, public = self._checked_teacher(), self._checked_public(X_public)
-        counting = self._calibrated(queries=public.shape[0], labels=told.shape[1])
+        queries, source = public.shape[0], SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
+        account = opened(ledger, dataset, analyst, seeded=source.seeded)
+        counting = self._calibrated(queries=queries, labels=told.shape[1], account=account)
         rehearse(teacher, public, labels=told.shape[1])
-        source = SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=self.n_teachers + 1)
 
-        records = read_records(_alike(features, public), told, groups, teachers=self.n_teachers, key=key)
-        labels = self._released(teacher, records, public, counting, seeds[1:], source)
+        def work() -> Labels:
+            records = read_records(_alike(features, public), told, groups, teachers=self.n_teachers, key=key)
+            return self._labels(teacher, records, public, counting, seeds[1:], source)
+
+        labels, unsettled = released(work, account=account, aggregator=counting, queries=queries)
         self.student_ = fit_student(
             self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
         )
@@ -189,6 +204,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.labels_, self.aggregator_ = labels, counting
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
         self.privacy_ = state(labels, unit="record" if groups is None else "group")
+        if unsettled is not None:
+            raise unsettled
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
@@ -219,7 +236,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.non_deterministic = self.noise_seed is None
         return tags
 
-    def _released(
+    def _labels(
         self,
         teacher: Any,
         records: Records,
@@ -240,14 +257,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         )
         return counting.release(votes, rng=source)
 
-    def _calibrated(self, *, queries: int, labels: int) -> Aggregator:
+    def _calibrated(self, *, queries: int, labels: int, account: Account | None) -> Aggregator:
         """Return the aggregator, made for the budget and the public numbers, or the caller's own if it fits them."""
-        check_whole("n_teachers", self.n_teachers)
         if isinstance(self.aggregator, str):
             budget = Budget(epsilon=self.epsilon, delta=self.delta, releases=queries)
             limit = {} if self.limit is None else {"limit": self.limit}
             ready: Aggregator = registered(self.aggregator).calibrate(
-                budget, teachers=self.n_teachers, labels=labels, adjacency=_relation(self.adjacency), **limit
+                budget,
+                teachers=self.n_teachers,
+                labels=labels,
+                adjacency=_relation(self.adjacency),
+                filter=None if account is None else account.filter(budget),
+                **limit,
             )
             return ready
         made_for = (self.aggregator.teachers, self.aggregator.labels)
@@ -258,6 +279,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 "Make it for these, or give its name and a budget.",
             )
         return self.aggregator
+
+    def _check_settings(self) -> None:
+        check_whole("n_teachers", self.n_teachers)
+        check_missing(self.missing)
+        if self.partition_key is not None and not (
+            isinstance(self.partition_key, bytes) and len(self.partition_key) <= LONGEST_KEY
+        ):
+            raise ParameterError(
+                f"partition_key must be at most {LONGEST_KEY} bytes",
+                type(self.partition_key).__name__,
+                "None draws one.",
+            )
 
     def _checked_teacher(self) -> Any:
         """Return the unfitted teacher, or refuse it for what it is declared to be."""

@@ -28,6 +28,7 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 KEY_BYTES = 16
+LONGEST_KEY = 64  # what the hash takes
 _NO_ID = b"no id"  # everybody without an id is one person together
 
 

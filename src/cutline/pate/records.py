@@ -131,11 +131,11 @@ def _numbers(values: Any, name: str) -> FloatArray:
             return np.array([_row(row) for row in array], dtype=np.float64).reshape(array.shape)
 
 
-def _row(row: Any) -> FloatArray:
+def _row(row: Any) -> Any:
     try:
-        return np.asarray(row, dtype=object).astype(np.float64)
+        return row.astype(np.float64) if isinstance(row, np.ndarray) else float(row)
     except Exception:
-        return np.full(np.shape(row), np.nan)
+        return np.full(row.shape, np.nan) if isinstance(row, np.ndarray) else np.nan
 
 
 def _check_kind(kind: str, name: str) -> None:

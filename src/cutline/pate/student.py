@@ -88,8 +88,7 @@ def fit_student(
     LabelWarning
         If some label has no example of both values; the student answers it with the one value there is, or 0.
     """
-    if missing not in ("skip", "mark"):
-        raise ParameterError("missing must be skip or mark", f"missing={missing!r}", "Skip suits every student.")
+    check_missing(missing)
     has_both = (labels == 1).any(axis=0) & (labels == 0).any(axis=0)
     learnt = np.flatnonzero(has_both)
     if learnt.size < labels.shape[1]:
@@ -109,6 +108,12 @@ def fit_student(
         )
     shares = ((labels == 1).sum(axis=0) + 1) / ((labels != MISSING).sum(axis=0) + 2)
     return Student(models=tuple(models), constants=tuple(shares.tolist()))
+
+
+def check_missing(missing: str) -> None:
+    """Refuse a rule for missing labels that is not one."""
+    if missing not in ("skip", "mark"):
+        raise ParameterError("missing must be skip or mark", f"missing={missing!r}", "Skip suits every student.")
 
 
 def _together_or_one_by_one(template: Any, labels: Int8Array, learnt: Any, missing: Missing) -> Iterator[Any]:
