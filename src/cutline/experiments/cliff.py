@@ -5,6 +5,7 @@ The second half asks what the first cannot show where everything passes: how low
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,8 @@ _HEIGHTS = (50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700)
 _MIDDLE = 500  # where the cliff is when its height varies
 _BUDGET = Budget(epsilon=0.15, delta=1e-6)
 _TRIALS = 100
+_DEVIATION = "standard deviation"  # the paper's band
+_BANDS: Mapping[str, Callable[[int], float]] = {_DEVIATION: lambda _: 1.0, "2 standard errors": lambda n: 2 / n**0.5}
 
 
 def _told(name: str, **public: Any) -> Callable[[int], Any]:
@@ -78,9 +81,16 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
         parts=(
             _what_was_run(trials, setting.seed),
             _MECHANISMS,
-            _figure("recall", "k", ks, by_k, f"Recall of the top k, all at {_HEIGHT}, the rest at 0"),
+            _figure("recall", "k", ks, by_k, f"Recall of the top k, all at {_HEIGHT}, the rest at 0", band=_DEVIATION),
             _table("recall", "k", ks, by_k, f"Share of the top k found, height {_HEIGHT}", trials=trials),
-            _figure("height", "height of the cliff", heights, by_height, f"Recall of the top {_MIDDLE} by height"),
+            _figure(
+                "height",
+                "height of the cliff",
+                heights,
+                by_height,
+                f"Recall of the top {_MIDDLE}",
+                band="2 standard errors",
+            ),
             _table("height", "height", heights, by_height, f"Share of the top {_MIDDLE} found", trials=trials),
             _PRINTED,
             _WHY,
@@ -134,31 +144,33 @@ def _table(
     )
 
 
-def _figure(name: str, what: str, at: tuple[int, ...], lines: Mapping[str, list[list[float]]], title: str) -> Figure:
+def _figure(
+    name: str, what: str, at: tuple[int, ...], lines: Mapping[str, list[list[float]]], title: str, *, band: str
+) -> Figure:
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         marks = ("o", "s", "^", "v", "D", "P", "X", "*")
+        full = [line for line, found in lines.items() if min(np.mean(values) for values in found) > 0.995]
         for (line, found), colour, mark in zip(lines.items(), COLOURS, marks, strict=True):
-            mean, deviation = np.array([(np.mean(values), np.std(values)) for values in found]).T
+            mean = np.array([np.mean(values) for values in found])
+            spread = np.array([np.std(values) for values in found]) * _BANDS[band](len(found[0]))
             axes.plot(at, mean, label=line, color=colour, marker=mark, markersize=4, linewidth=1.4, clip_on=False)
-            axes.fill_between(
-                at,
-                np.maximum(mean - deviation, 0),
-                np.minimum(mean + deviation, 1),
-                color=colour,
-                alpha=0.15,
-                linewidth=0,
-            )
+            low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
+            axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+        if full:  # lines that lie on each other are named where they lie
+            words = textwrap.fill(f"{', '.join(full)}: all at 1.00", 62, break_on_hyphens=False)
+            axes.text(0.98, 0.965, words, transform=axes.transAxes, ha="right", va="top", fontsize=8)
         if what == "k":
             axes.set_xscale("log")
             axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
+            axes.minorticks_off()
         axes.set_ylim(0, 1.02)
         axes.set_xlabel(what)
         axes.set_ylabel("share of the top k found")
-        axes.set_title(f"{title}; (0.15, 1e-6)-DP", loc="left")
+        axes.set_title(f"{title}; (0.15, 1e-6)-DP, band: {band}", loc="left")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
 
-    return Figure(name=name, title=f"{title}, mean and standard deviation", draw=draw, size=(9.0, 4.0))
+    return Figure(name=name, title=f"{title}; mean and {band}", draw=draw, size=(9.0, 4.0))
 
 
 def _what_was_run(trials: int, seed: int) -> str:
