@@ -17,8 +17,9 @@ from cutline import Budget
 from cutline.api import calibrated, count
 from cutline.cli.show_groups import grouped_dict, print_grouped
 from cutline.counting import count_by
-from cutline.errors import CutlineError, ParameterError
+from cutline.errors import BudgetError, CutlineError, ParameterError, SourceError
 from cutline.grouped import GroupedRelease, dearest, top_by
+from cutline.ledger import Ledger
 from cutline.mechanisms import MECHANISMS
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian, Pure
 from cutline.sampling import SeededSource
@@ -141,6 +142,66 @@ def test_what_is_charged_is_a_function_of_the_outcomes():
     assert found.cost == clear + tie
     assert found.seeded
     assert "a simulation, not a release" in found.guarantee
+
+
+@pytest.fixture
+def books(tmp_path):
+    budget = Budget(epsilon=1.0, delta=1e-6, releases=2)
+    with Ledger(tmp_path / "books.db") as ledger:
+        limits = budget.filter(order=20.0, delta_share=0.5)
+        ledger.create("cases", budget=budget, filter=limits, owner="ann", unit="person")
+        yield ledger
+
+
+TABLE = {"user": "person", "item": "state", "by": "day", "groups": DAYS, "dataset": "cases"}
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_table_through_a_ledger_pays_for_the_groups_one_user_can_touch(cases, books, counts):
+    options = TABLE | {"max_groups_per_user": 2, "k": 3, "max_k": 6, "counts": counts, "ledger": books}
+    found = top_by(cases, **options)
+    (entry,) = books.history("cases")
+    order = books.show("cases").filter.order
+    assert entry.reserved_cost == found.reserved.to_dict()
+    assert entry.settled_cost == found.cost.to_dict()
+    assert 0.49 < found.reserved.rdp(order) / books.show("cases").filter.rdp <= 0.5
+    assert found.budget == Budget(epsilon=1.0, delta=1e-6, releases=2)
+    assert found.guarantee.startswith(
+        "(1, 1e-06)-DP for one user joining or leaving; covers all 2 releases of this kind"
+    )
+    top_by(cases, **options)  # the second half fits
+    assert not found.seeded
+
+
+def test_a_table_that_does_not_fit_is_refused_before_a_row_is_read(books, tmp_path):
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no log PAR1")
+    options = TABLE | {"k": 3, "max_k": 6, "ledger": str(tmp_path / "books.db")}
+    with pytest.raises(SourceError):  # and a file that cannot be read before anything is charged
+        top_by(tmp_path / "broken.parquet", **options)
+    assert books.history("cases") == []
+    row = pa.table({"person": [1], "state": ["Alba"], "day": pa.array(DAYS[:1], pa.date32())})
+    top_by(row, releases=1, **options)
+    with pytest.raises(BudgetError, match="before any data is read"):
+        top_by(row, releases=1, **options)
+    assert len(books.history("cases")) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"user": "state"}, "its own column"),
+        ({"rng": SeededSource(0)}, "not simulations"),
+        ({"dataset": "other"}, "must know the dataset"),
+        ({"dataset": None}, "go together"),
+        ({"ledger": None}, "go together"),
+        ({"item": "missing"}, "must have the column"),
+        ({"groups": ["not a day"]}, "type"),
+    ],
+)
+def test_refusals_with_a_ledger_cost_nothing(cases, books, wrong, words):
+    with pytest.raises(CutlineError, match=words):
+        top_by(cases, **TABLE | {"ledger": books, "max_k": 6, "test": "paper"} | wrong)
+    assert books.history("cases") == []
 
 
 ADD = Adjacency.ADD_REMOVE

@@ -8,20 +8,26 @@ at most m of the table's independent releases change their law, and the table co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cutline.api import _checked, _relation, default_max_k, default_mechanism
-from cutline.counting import count_by
-from cutline.counting.question import group_by
+from cutline.counting import check, count_by
+from cutline.counting.question import Progress, group_by
 from cutline.errors import ParameterError
 from cutline.histogram import Histogram, Item
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
-from cutline.privacy import Adjacency, Budget, Cost, Gaussian
+from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian
+from cutline.privacy.rounding import fraction_down
 from cutline.release import Release
 from cutline.sampling import Source, resolve
+
+if TYPE_CHECKING:
+    from cutline.ledger import Ledger
 
 __all__ = ["GroupedRelease", "dearest", "top_by"]
 
@@ -113,9 +119,9 @@ def top_by(
     groups: Iterable[Group],
     max_groups_per_user: int | None = None,
     key: str | bytes | None = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    releases: int = 1,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    releases: int | None = None,
     k: int | None = None,
     max_k: int | None = None,
     mechanism: str | None = None,
@@ -124,6 +130,10 @@ def top_by(
     counts: bool = False,
     where: str | None = None,
     memory_limit: str | None = None,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    progress: Progress | None = None,
     rng: Source | None = None,
     **public: Any,
 ) -> GroupedRelease:
@@ -147,11 +157,14 @@ def top_by(
     key
         What the hash is keyed with; anything that was not derived from the log.
     epsilon, delta, releases
-        The total budget, and how many tables of this kind share it.
+        The total budget, and how many tables of this kind share it; 1, 1e-6 and 1 by default. With a ledger and neither epsilon
+        nor delta, one table takes one ``releases``-th of the dataset's budget, by default as for any release of the usual kind.
     adjacency
         ``"add-remove"`` alone: a user whose rows change can leave m groups and enter m others.
-    k, max_k, mechanism, candidates, counts, where, memory_limit, rng, **public
-        As for `cutline.top`, for every group.
+    ledger, dataset, analyst
+        On whose account: m times the dearest path of one group is reserved before a row is read, and settled to what ran.
+    k, max_k, mechanism, candidates, counts, where, memory_limit, progress, rng, **public
+        As for `cutline.top` and `cutline.counting.count_by`, for every group.
 
     Returns
     -------
@@ -181,8 +194,6 @@ def top_by(
             "Take adjacency='add-remove'.",
         )
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
-    touched = grouping.limit or len(grouping.groups)
-    budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     kind, told = _checked(
         mechanism or default_mechanism(k),
         closed=candidates is not None,
@@ -191,42 +202,108 @@ def top_by(
         max_k=max_k,
         **public,
     )
-    each = replace(budget, releases=budget.releases * touched)
-    ready, noisy = _calibrated(kind, each, told, counted=_largest_set(k, max_k, told) if counts else None)
-    histograms: Mapping[Group, Histogram] = count_by(
-        source,
-        user=user,
-        item=item,
-        by=by,
-        groups=grouping.groups,
-        max_k=max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k),
-        where=where,
-        candidates=candidates,
-        max_groups_per_user=max_groups_per_user,
-        key=key,
-        memory_limit=memory_limit,
-    )
-    worst = ready.cost if noisy is None else ready.cost + noisy.cost
-    return GroupedRelease(
-        by=by,
-        releases={group: _release(ready, noisy, histogram, rng) for group, histogram in histograms.items()},
-        groups_per_user=touched,
-        budget=budget,
-        reserved=touched * worst,
-    )
+    question: dict[str, Any] = {
+        "user": user,
+        "item": item,
+        "by": by,
+        "groups": grouping.groups,
+        "max_groups_per_user": max_groups_per_user,
+        "key": key,
+        "where": where,
+        "candidates": candidates,
+        "memory_limit": memory_limit,
+    }
+    with _opened(ledger, dataset=dataset, analyst=analyst) as books:
+        budget, limits = _allowed(books, dataset, rng, user=user, epsilon=epsilon, delta=delta, releases=releases)
+        touched = grouping.limit or len(grouping.groups)
+        each = replace(budget, releases=budget.releases * touched)
+        counted = max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,))) if counts else None
+        ready, noisy = _calibrated(kind, each, limits, told, counted=counted)
+        reserved = touched * (ready.cost if noisy is None else ready.cost + noisy.cost)
+        ranks = max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k)
+
+        def work() -> GroupedRelease:
+            histograms = count_by(source, **question, max_k=ranks, progress=progress)
+            found = {group: _release(ready, noisy, histogram, rng) for group, histogram in histograms.items()}
+            return GroupedRelease(by=by, releases=found, groups_per_user=touched, budget=budget, reserved=reserved)
+
+        if books is None or dataset is None:
+            return work()
+        check(source, **question)  # a typo in a name is refused before it costs anything
+        described = ready.describe() | {"groups": len(grouping.groups), "groups_per_user": touched}
+        return books.run(work, cost=reserved, mechanism=described, dataset=dataset, analyst=analyst)
+
+
+@contextmanager
+def _opened(ledger: Ledger | str | None, *, dataset: str | None, analyst: str | None) -> Iterator[Ledger | None]:
+    """Open the books if they are given by their address; refuse half an account."""
+    if (ledger is None) != (dataset is None) or (ledger is None and analyst is not None):
+        raise ParameterError(
+            "a ledger, a dataset and an analyst go together",
+            "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
+            "Pass ledger and dataset, or neither.",
+        )
+    if ledger is None or not isinstance(ledger, str | os.PathLike):
+        yield ledger
+        return
+    from cutline.ledger import Ledger as Books
+
+    with Books(ledger) as books:
+        yield books
+
+
+def _allowed(
+    books: Ledger | None,
+    dataset: str | None,
+    rng: Source,
+    *,
+    user: str,
+    epsilon: float | None,
+    delta: float | None,
+    releases: int | None,
+) -> tuple[Budget, Filter | None]:
+    """Return the budget of all tables of this kind and, with a ledger, the limits that go with it at its order."""
+    if books is None or dataset is None:
+        total = Budget(
+            epsilon=1.0 if epsilon is None else epsilon,
+            delta=1e-6 if delta is None else delta,
+            releases=1 if releases is None else releases,
+        )
+        return total, None
+    from cutline.ledger import allowance
+
+    if rng.seeded:
+        raise ParameterError(
+            "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
+        )
+    account = books.show(dataset)
+    if account.adjacency is not Adjacency.ADD_REMOVE:
+        raise ParameterError(
+            "a table by groups protects a user joining or leaving",
+            f"{dataset!r} is kept under {account.adjacency}",
+            "Release group by group, with where.",
+        )
+    if account.unit is not None and account.unit != user:
+        raise ParameterError(
+            f"{dataset!r} protects those named in its own column",
+            f"user={user!r}, for {account.unit!r}",
+            f"Pass user={account.unit!r}.",
+        )
+    return allowance(account, epsilon=epsilon, delta=delta, releases=releases)
 
 
 def _calibrated(
-    kind: Any, budget: Budget, told: dict[str, Any], *, counted: int | None
+    kind: Any, budget: Budget, limits: Filter | None, told: dict[str, Any], *, counted: int | None
 ) -> tuple[Any, NoisyCounts | None]:
     """Calibrate the one mechanism of all groups, with noisy counts of up to ``counted`` items if asked."""
     if counted is None:
-        return kind.calibrate(budget, adjacency=Adjacency.ADD_REMOVE, **told), None
-    return calibrate_with_counts(kind, budget, counted=counted, adjacency=Adjacency.ADD_REMOVE, **told)
-
-
-def _largest_set(k: int | None, max_k: int | None, told: Mapping[str, Any]) -> int:
-    return max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,)))
+        return kind.calibrate(budget, adjacency=Adjacency.ADD_REMOVE, filter=limits, **told), None
+    if limits is None:
+        return calibrate_with_counts(kind, budget, counted=counted, adjacency=Adjacency.ADD_REMOVE, **told)
+    mine = fraction_down(Fraction(limits.rdp) / 5)
+    rest = replace(limits, rdp=fraction_down(Fraction(limits.rdp) - Fraction(mine)))
+    ready = kind.calibrate(budget, adjacency=Adjacency.ADD_REMOVE, filter=rest, **told)
+    return ready, NoisyCounts.calibrate(budget, filter=replace(limits, rdp=mine, delta=0.0), max_k=counted)
 
 
 def _release(ready: Any, noisy: NoisyCounts | None, histogram: Histogram, rng: Source) -> Release:
