@@ -1,4 +1,4 @@
-r"""Two figures: a release with its public curves, and the demonstration with its made-up truth.
+r"""Three figures: a release with its public curves, a budget burning down, and the demonstration with its made-up truth.
 
 `plot_release` draws public things only. Figures are built without pyplot, so nothing global changes and no display is
 needed; the extension (.png or .svg) tells the format.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import inspect
 import os
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +23,12 @@ from cutline.mechanisms import mechanism
 from cutline.mechanisms.one_gap import one_gap
 from cutline.release import Release
 
+if TYPE_CHECKING:
+    from cutline.ledger import Account
+
 _BLUE, _ORANGE, _GREY, _INK = "#1f5fa8", "#d9822b", "#c3c9d1", "#22272e"
 _NAMES_PER_COLUMN, _MOST_NAMES = 20, 40
+_MOST_DOTS = 60
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -101,6 +107,43 @@ def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[s
     _save(draw, path, size=(10, 5.2))
 
 
+def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]], path: str | os.PathLike[str]) -> None:
+    r"""Draw what was left of a dataset's two limits after every entry of its ledger. Everything drawn is public.
+
+    Parameters
+    ----------
+    account
+        The dataset as it stands.
+    points
+        Time, percent left of the Rényi limit and of the delta limit: `cutline.Ledger.burn_down`.
+    path
+        Where the figure goes; .png or .svg.
+    """
+    times = [datetime.fromisoformat(at) for at, _, _ in points]
+
+    def draw(figure: Any) -> None:
+        left = f"{account.remaining_releases} of {account.budget.releases} releases left"
+        title = f"Budget of {_plain(account.dataset)}: {left if account.closed is None else 'closed'}"
+        figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top", parse_math=False)
+        sentence = textwrap.fill(_plain(account.guarantee), 125)
+        figure.text(0.04, 0.885, sentence, fontsize=9.2, color="#59636e", va="top", parse_math=False)
+        axes = figure.add_axes((0.08, 0.14, 0.89, 0.62))
+        for name, column, color in (("Rényi limit", 1, _BLUE), ("delta limit", 2, _ORANGE)):
+            values = [point[column] for point in points]
+            axes.step(times, values, where="post", color=color, linewidth=2, label=f"{name}: {values[-1]:.3g} % left")
+            if len(points) <= _MOST_DOTS:
+                axes.plot(times, values, "o", color=color, markersize=4)
+        axes.set_ylim(0, 104)
+        axes.set_ylabel("left of the limit")
+        axes.set_xlabel("time (UTC)")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
+        axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
+        axes.legend(loc="lower left", frameon=False)
+        figure.autofmt_xdate(rotation=0, ha="center")
+
+    _save(draw, path, size=(10, 5.2))
+
+
 def _draw_cut(axes: Any, cut: int, above: int, below: int, release: Release) -> None:
     axes.axvline(cut + 0.5, color=_ORANGE, linewidth=1.6, linestyle=(0, (5, 3)))
     axes.annotate(
@@ -154,8 +197,12 @@ def _draw_set(axes: Any, release: Release) -> None:
         axes.text(column / columns, 0.93 - row * 0.94 / rows, f"•  {short}", va="top", parse_math=False)
 
 
+def _plain(item: object) -> str:
+    return "".join(c if c.isprintable() else "?" for c in str(item))
+
+
 def _label(item: object, release: Release) -> str:
-    name = "".join(c if c.isprintable() else "?" for c in str(item))
+    name = _plain(item)
     return name if release.counts is None else f"{name}: {release.counts[item]:,}"
 
 

@@ -9,7 +9,9 @@ import typer
 from cutline import __version__
 from cutline.cli.cost import cost
 from cutline.cli.demo import demo
+from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
+from cutline.cli.pate import pate
 from cutline.cli.plan import plan
 from cutline.cli.reproduce import reproduce
 from cutline.cli.top import top
@@ -26,8 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, mechanisms, verify, reproduce):
+for command in (demo, top, cost, plan, mechanisms, pate, verify, reproduce):
     app.command()(command)
+app.add_typer(ledger)
 
 
 def _show_version(wanted: bool) -> None:

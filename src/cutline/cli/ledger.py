@@ -1,0 +1,276 @@
+r"""``cutline ledger``: budgets that cannot be overspent. Opens the books, calls the library, prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cutline.cli import options as o
+from cutline.cli.door import guarded, print_json
+
+if TYPE_CHECKING:
+    from cutline.ledger import Account, Entry
+
+ledger = typer.Typer(
+    name="ledger",
+    help="Keep a dataset's privacy budget: every release is charged before data is read.\n\n"
+    "\b\nExample:\n"
+    "  cutline ledger init --ledger books.db --dataset visits --epsilon 1 --releases 10 --owner ann\n"
+    "  cutline top visits.parquet --user user_id --item venue --ledger books.db --dataset visits\n"
+    "  cutline ledger show --ledger books.db --dataset visits",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Books = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="The books: the path of a SQLite file, or postgresql://host/database.",
+    ),
+]
+Dataset = Annotated[str, typer.Option(metavar="NAME", help="The account.")]
+
+
+@ledger.command()
+@guarded
+def init(
+    books: Books,
+    dataset: Dataset,
+    owner: Annotated[str, typer.Option(metavar="NAME", help="Who answers for the budget.")],
+    epsilon: o.Epsilon = 1.0,
+    delta: o.Delta = 1e-6,
+    releases: Annotated[
+        int, typer.Option(metavar="T", help="For how many releases of the usual kind the budget is meant.")
+    ] = 10,
+    adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    unit: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column that names the protected; top refuses another.")
+    ] = None,
+    order: Annotated[
+        float | None, typer.Option(metavar="A", help="The filter's Rényi order.  [default: a good one]")
+    ] = None,
+    delta_share: Annotated[
+        float | None, typer.Option(metavar="S", help="The share of delta for the sum of deltas; goes with --order.")
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Open an account: its budget, order, adjacency and unit never change.
+
+    \b
+    Example:
+      cutline ledger init --ledger books.db --dataset visits --epsilon 1 --delta 1e-6 --releases 10 --owner ann
+      cutline ledger init --ledger postgresql://host/books --dataset visits --owner ann --unit user_id
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.cli.show import working
+    from cutline.errors import ParameterError
+    from cutline.ledger import Ledger
+    from cutline.privacy import Budget
+
+    budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
+    if (order is None) != (delta_share is None):
+        raise ParameterError("order and delta_share go together", "one of them", "Pass both, or neither.")
+    limits = None if order is None or delta_share is None else budget.filter(order=order, delta_share=delta_share)
+    with Ledger(books) as opened:
+        with working("Choosing the order of the filter"):
+            opened.create(dataset, budget=budget, filter=limits, adjacency=str(adjacency), owner=owner, unit=unit)
+        _show_account(opened.show(dataset), as_json=as_json)
+
+
+@ledger.command()
+@guarded
+def show(
+    books: Books,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The account; without it, all are listed.")
+    ] = None,
+    plot: o.Plot = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Show what is spent of a budget, and what is left; --plot draws the burn-down.
+
+    \b
+    Example:
+      cutline ledger show --ledger books.db
+      cutline ledger show --ledger books.db --dataset visits --plot burn-down.png
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.cli.files import check_plot
+    from cutline.cli.show import talk
+    from cutline.errors import ParameterError
+    from cutline.ledger import Ledger
+
+    check_plot(plot)
+    if plot is not None and dataset is None:
+        raise ParameterError("a burn-down is drawn for one dataset", "no dataset", "Pass --dataset.")
+    with Ledger(books) as opened:
+        if dataset is None:
+            _show_accounts([opened.show(name) for name in opened.datasets()], as_json=as_json)
+            return
+        account = opened.show(dataset)
+        _show_account(account, as_json=as_json)
+        if plot is not None:
+            from cutline.plots import plot_burn_down
+
+            plot_burn_down(account, opened.burn_down(dataset), plot)
+            talk().print(f"Figure written to {plot}", soft_wrap=True)
+
+
+@ledger.command()
+@guarded
+def history(
+    books: Books,
+    dataset: Dataset,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many entries.")] = 20,
+    before: Annotated[int | None, typer.Option(metavar="ID", help="Only entries before this one.")] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the entries of a dataset, newest first.
+
+    \b
+    Example:
+      cutline ledger history --ledger books.db --dataset visits
+      cutline ledger history --ledger books.db --dataset visits --before 41 --json
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.ledger import Ledger
+
+    with Ledger(books) as opened:
+        account, entries = opened.show(dataset), opened.history(dataset, before=before, limit=limit)
+    following = entries[-1].id if len(entries) == limit else None
+    if as_json:
+        print_json({"entries": [entry.to_dict() for entry in entries], "before": following})
+        return
+    _show_entries(account, entries)
+    if following is not None:
+        from cutline.cli.show import talk
+
+        talk().print(f"For older ones: --before {following}")
+
+
+@ledger.command()
+@guarded
+def limit(
+    books: Books,
+    dataset: Dataset,
+    analyst: Annotated[str, typer.Option(metavar="NAME", help="Whom to limit.")],
+    share: Annotated[float | None, typer.Option(metavar="S", help="The share of both limits, between 0 and 1.")] = None,
+    rdp: Annotated[float | None, typer.Option(metavar="R", help="A Rényi limit at the filter's order.")] = None,
+    delta: Annotated[float | None, typer.Option(metavar="D", help="A limit of the sum of deltas.")] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Limit one analyst under the dataset's budget; from then on every release must name its analyst.
+
+    \b
+    Example:
+      cutline ledger limit --ledger books.db --dataset visits --analyst bob --share 0.25
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.ledger import Ledger
+
+    with Ledger(books) as opened:
+        opened.limit(dataset, analyst, rdp=rdp, delta=delta, share=share)
+        _show_account(opened.show(dataset), as_json=as_json)
+
+
+@ledger.command()
+@guarded
+def close(books: Books, dataset: Dataset, as_json: o.AsJson = False) -> None:
+    """Refuse every further release of a dataset, for ever; its history stays.
+
+    \b
+    Example:
+      cutline ledger close --ledger books.db --dataset visits
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.ledger import Ledger
+
+    with Ledger(books) as opened:
+        opened.close(dataset)
+        _show_account(opened.show(dataset), as_json=as_json)
+
+
+def account_facts(account: Account) -> dict[str, str]:
+    """Return an account as names and values."""
+    from cutline.cli.show import printable
+
+    left, total = account.remaining_releases, account.budget.releases
+    facts = {
+        "dataset": f"{printable(account.dataset)} ({account.state}), owned by {printable(account.owner)}",
+        "budget": f"epsilon = {account.budget.epsilon:.6g}, delta = {account.budget.delta:.3g}",
+        "used": f"{_percent(account.used['rdp'])} of the Rényi limit, {_percent(account.used['delta'])} of the delta limit",
+        "left": f"{left} of {total} releases of the usual kind"
+        if account.closed is None
+        else "nothing: closed for good",
+        "protects": account.adjacency.protects + (f", as named by {printable(account.unit)}" if account.unit else ""),
+        "filter": f"order = {account.filter.order:.4g}, rdp = {account.filter.rdp:.4g}, delta = {account.filter.delta:.3g}",
+        "entries": f"{account.entries:,}",
+    }
+    for analyst in account.analysts:
+        used = analyst.used
+        said = "no limit of their own" if used is None else f"{_percent(max(used.values()))} of their limit used"
+        facts[f"analyst {printable(analyst.name)}"] = said
+    return facts | {"guarantee": account.guarantee}
+
+
+def _show_account(account: Account, *, as_json: bool) -> None:
+    if as_json:
+        print_json(account.to_dict())
+        return
+    from cutline.cli.show import print_facts, results
+
+    print_facts(results(), account_facts(account))
+
+
+def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"datasets": [account.to_dict() for account in accounts]})
+        return
+    from rich.table import Table
+
+    from cutline.cli.show import print_titled, printable, results
+
+    table = _table(Table, ("dataset", "owner", "state", "epsilon", "delta", "used", "releases left"))
+    for account in accounts:
+        table.add_row(
+            printable(account.dataset),
+            printable(account.owner),
+            account.state,
+            f"{account.budget.epsilon:.4g}",
+            f"{account.budget.delta:.3g}",
+            _percent(max(account.used.values())),
+            f"{account.remaining_releases} of {account.budget.releases}",
+        )
+    print_titled(results(), "Datasets", table)
+
+
+def _show_entries(account: Account, entries: list[Entry]) -> None:
+    from rich.table import Table
+
+    from cutline.cli.show import print_titled, printable, results
+
+    table = _table(Table, ("entry", "time (UTC)", "analyst", "mechanism", "rdp", "delta", "state"))
+    for entry in entries:
+        rdp, delta = entry.charged.shares(account.limits)
+        table.add_row(
+            str(entry.id),
+            entry.at[:19].replace("T", " "),
+            printable(entry.analyst or "-"),
+            printable(entry.mechanism.get("name", "?")),
+            _percent(float(100 * rdp)),
+            _percent(float(100 * delta)),
+            "settled" if entry.state == "settled" else "charged in full",
+        )
+    print_titled(results(), f"Releases of {printable(account.dataset)}, newest first, in percent of the limits", table)
+
+
+def _table(kind: Any, headings: tuple[str, ...]) -> Any:
+    table = kind()
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in ("entry", "rdp", "delta", "used") else "left")
+    return table
+
+
+def _percent(value: float) -> str:
+    """Print one decimal, rounded up: what is used is never shown as less."""
+    import math
+
+    return f"{math.ceil(round(10 * value, 6)) / 10:.1f} %"
