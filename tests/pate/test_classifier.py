@@ -274,6 +274,8 @@ def test_equal_seeds_give_equal_students_and_the_system_gives_others():
         ({"epsilon": -1.0}, "epsilon"),
         ({"delta": 2.0}, "delta"),
         ({"adjacency": "both"}, "adjacency must be"),
+        ({"aggregator": "pate-tau"}, "must be told a ballot limit"),
+        ({"aggregator": "gnmax", "limit": 2}, "takes no ballot limit"),
         ({"aggregator": "majority"}, "aggregator must be a registered one"),
         ({"teacher": LinearRegression()}, "teacher must be a classifier"),
         ({"student": LinearRegression()}, "student must be a classifier"),

@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cutline.errors import ParameterError
 from cutline.pate.aggregator import Aggregator
 from cutline.pate.ballots import check_whole
+from cutline.pate.by_name import calibrated
 from cutline.pate.labels import Labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.paying import Account, Books, opened, released
 from cutline.pate.records import Records, read_features, read_labels, read_records
-from cutline.pate.registry import aggregator as registered
 from cutline.pate.statement import Labelled, state
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
-from cutline.privacy import Adjacency, Budget
+from cutline.privacy import Budget
 from cutline.sampling import SeededSource, Source, SystemSource
 
 _LARGEST_SEED = np.iinfo(np.int32).max
@@ -261,16 +261,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Return the aggregator, made for the budget and the public numbers, or the caller's own if it fits them."""
         if isinstance(self.aggregator, str):
             budget = Budget(epsilon=self.epsilon, delta=self.delta, releases=queries)
-            limit = {} if self.limit is None else {"limit": self.limit}
-            ready: Aggregator = registered(self.aggregator).calibrate(
+            return calibrated(
+                self.aggregator,
                 budget,
                 teachers=self.n_teachers,
                 labels=labels,
-                adjacency=_relation(self.adjacency),
+                adjacency=self.adjacency,
                 filter=None if account is None else account.filter(budget),
-                **limit,
+                limit=self.limit,
             )
-            return ready
         made_for = (self.aggregator.teachers, self.aggregator.labels)
         if made_for != (self.n_teachers, labels):
             raise ParameterError(
@@ -328,12 +327,3 @@ def _alike(features: Any, public: Any) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array(features)
-
-
-def _relation(adjacency: Adjacency | str) -> Adjacency:
-    try:
-        return Adjacency(adjacency)
-    except ValueError:
-        raise ParameterError(
-            "adjacency must be add-remove or replace", f"{adjacency!r}", "Ballots take replace."
-        ) from None
