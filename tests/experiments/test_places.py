@@ -176,12 +176,12 @@ def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
 
     monkeypatch.setattr(places, "DATA", ("brightkite",))
     monkeypatch.setattr(places, "SIZES", (3, 10))
-    monkeypatch.setattr(places, "EPSILONS", (0.4,))
+    monkeypatch.setattr(places, "EPSILONS", (0.4, 0.8))
     report = run(Setting(trials=5, jobs=1))
     page = report.write(tmp_path)[0].read_text(encoding="utf-8")
     assert "(generated)" in page
     assert "5 seeded trials a cell" in page
     assert [table.name for table in report.tables] == ["found", "paper"]
-    assert len(report.tables[0].rows) == 2
-    assert len(report.tables[1].rows) == 2
+    assert len(report.tables[0].rows) == 4
+    assert len(report.tables[1].rows) == 4
     assert (tmp_path / "exp1-found.svg").stat().st_size < 200_000

@@ -1,0 +1,62 @@
+"""The one-gap study: the numbers are minimal, repeat the house table, and the page says what they show."""
+
+import pytest
+
+from cutline.experiments import one_gap_study
+from cutline.experiments.one_gap_study import FORMS, Question, conclusion, crossing, gaps_needed, run
+from cutline.experiments.setting import Setting
+from cutline.histogram import OpenHistogram
+from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.privacy import Budget
+
+# First prototypes on coarse grids: (releases, epsilon, max_k) and the gaps of the four forms.
+PROTOTYPES = {
+    (1, 1.0, 100): (57, 30, 32, 16),
+    (10, 1.0, 100): (184, 118, 134, 67),
+    (600, 3.66, 39): (424, 231, 206, 103),
+}
+
+
+@pytest.mark.parametrize("setting", PROTOTYPES)
+def test_the_numbers_of_the_first_prototypes(setting):
+    releases, epsilon, max_k = setting
+    found = gaps_needed(Question(releases=releases, epsilon=epsilon, max_k=max_k), 0)
+    assert tuple(found) == FORMS
+    bare = [found[form] for form in FORMS if form != "EM + Gaussian"]
+    for gap, before in zip(bare, PROTOTYPES[setting], strict=True):
+        assert before - 3 <= gap <= before + 1
+    assert found["EM + table"] < found["EM + Gaussian"] < found["paper"]
+
+
+def test_a_gap_is_enough_and_one_less_is_not():
+    found = gaps_needed(Question(releases=5, max_k=20), 0)
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6, releases=5), max_k=20)
+    chances = [
+        mechanism.chance(OpenHistogram.from_counts(dict.fromkeys(range(10), gap), max_k=20), 10)
+        for gap in (found["EM + table"] - 1, found["EM + table"])
+    ]
+    assert chances[0] < 0.9 <= chances[1]
+
+
+def gaps(em, argmax):
+    return dict(zip(FORMS, (1000, 2 * em, em, argmax, 1), strict=True))
+
+
+def test_where_argmax_becomes_the_better_choice():
+    assert crossing({1: gaps(5, 4), 10: gaps(5, 6), 50: gaps(5, 5), 100: gaps(9, 5)}) == 50
+    assert crossing({1: gaps(5, 6)}) is None
+    assert "From 50 releases on" in conclusion({10: gaps(5, 6), 50: gaps(8, 5)})
+    assert "200.0 to 200.0 times" in conclusion({10: gaps(5, 6)})
+    assert "2.00 to 2.00 times the table's" in conclusion({10: gaps(5, 6)})
+    assert "throughout" in conclusion({10: gaps(5, 6)})
+
+
+def test_the_whole_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_gap_study, "RELEASES", (1, 5))
+    monkeypatch.setattr(one_gap_study, "SETTINGS", ((1, 2.0, 10),))
+    report = run(Setting(jobs=1))
+    written = report.write(tmp_path)
+    page = written[0].read_text(encoding="utf-8")
+    assert "| 1 | 57 | 39 | 31 | 31 | 16 |" in page
+    assert [table.name for table in report.tables] == ["releases", "settings"]
+    assert (tmp_path / "one-gap-releases.svg").stat().st_size < 200_000
