@@ -120,7 +120,7 @@ class TestGaussianVotes:
         with ctx.workprec(200):
             assert abs(float(coins.bias(6)) - ndtr(0.5)) < 1e-15
             assert coins.bias(6).overlaps((1 + (arb(1) / 2 / arb(2).sqrt()).erf()) / 2)
-        assert coins.heads.tolist() == [int(p * 2**16) for p in ndtr((np.arange(9) - 4) / 4)]
+        assert coins.first.tolist() == [int(p * 2**8) for p in ndtr((np.arange(9) - 4) / 4)]
 
     def test_limits_belong_to_pate_tau(self):
         with pytest.raises(ParameterError, match="pate-tau"):

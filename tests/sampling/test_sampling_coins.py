@@ -14,71 +14,73 @@ from cutline.sampling.coins import Coins
 FULL = 2**64 - 1
 
 
-def word_of(*heads):
-    return int(np.array(heads, dtype=np.uint16).view(np.uint64)[0])
+def words_of(whole):
+    """The words that hold the first 24 bits of U for a single cell: 8 in one, 16 in the next."""
+    first = np.array([whole >> 16, *[0] * 7], dtype=np.uint8).view(np.uint64)
+    following = np.array([whole & 0xFFFF, 0, 0, 0], dtype=np.uint16).view(np.uint64)
+    return [int(first[0]), int(following[0])]
 
 
-def model(probability, head, words):
-    """Answer and further words used when U, which begins with sixteen bits, is compared with a fraction."""
-    value, bits = head, 16
-    for used in range(len(words) + 1):
-        if Fraction(value + 1, 2**bits) <= probability:
-            return True, used
-        if Fraction(value, 2**bits) >= probability:
-            return False, used
-        value, bits = value << 64 | words[used], bits + 64
-    raise AssertionError("words ran out")
+def needed(probability, whole, words):
+    """Words it takes to be certain: 8 bits of U, 16 more, then a word at a time."""
+    target = min(int(probability * 2**24), 2**24 - 1)
+    if whole >> 16 != target >> 16:
+        return 1
+    value, bits, used = whole, 24, 2
+    while whole == target and not (
+        Fraction(value + 1, 2**bits) <= probability or Fraction(value, 2**bits) >= probability
+    ):
+        value, bits, used = value << 64 | words[used - 2], bits + 64, used + 1
+    return used
 
 
 probabilities = st.one_of(
     st.floats(0, 1),
     st.builds(lambda m, e: m * 2.0**-e, st.floats(0.5, 1), st.integers(0, 1074)),
-    st.sampled_from([0.0, 1.0, 0.5, 5e-324, 1 - 2**-53, 2.0**-16, 1 - 2.0**-16, 2.0**-17, 3 * 2.0**-18]),
+    st.sampled_from([0.0, 1.0, 0.5, 5e-324, 1 - 2**-53, 2.0**-8, 2.0**-24, 1 - 2.0**-24, 2.0**-25, 3 * 2.0**-26]),
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     p=probabilities,
-    nudge=st.integers(-1, 1),
+    nudge=st.sampled_from([-(2**16), -1, 0, 0, 1, 2**16]),
     shared=st.integers(0, 17),
     tail=st.lists(st.integers(0, FULL), min_size=20, max_size=20),
 )
 def test_scripted_bits_agree_with_exact_fractions(script, p, nudge, shared, tail):
     # U shares its first bits with p, so that refinement is forced as often as not, and goes on at random.
-    head = min(int(Fraction(p) * 2**16), 2**16 - 1)
-    rest = Fraction(p) * 2**16 - head
+    whole = min(int(Fraction(p) * 2**24), 2**24 - 1)
+    rest = Fraction(p) * 2**24 - whole
     same = [int(rest * 2 ** (64 * (i + 1))) & FULL for i in range(shared)]
-    head = min(max(head + nudge, 0), 2**16 - 1)
+    whole = min(max(whole + nudge, 0), 2**24 - 1)
     words = [*same, *tail]
-    answer, used = model(Fraction(p), head, words)
-    source = script([word_of(head, 0, 0, 0), *words])
-    assert Coins.of_floats([p]).toss(np.array([0]), rng=source).tolist() == [answer]
-    assert source.used == 1 + used
+    everything = whole
+    for word in words:
+        everything = everything << 64 | word
+    source = script([*words_of(whole), *words])
+    answer = Coins.of_floats([p]).toss(np.array([0]), rng=source)
+    assert answer.tolist() == [Fraction(everything, 2 ** (24 + 64 * len(words))) < p]
+    assert source.used == needed(Fraction(p), whole, words)
 
 
 def test_real_biases_are_refined_in_balls_and_rational_ones_in_fractions(script):
-    # 1/3 is no dyadic number and no boundary of sixteen bits: all words of 1/3 are the same.
-    third = int(Fraction(1, 3) * 2**16)
-    same = int(Fraction(1, 3) * 2**64)  # the remaining bits of 1/3 repeat with period 2: 0101...
+    # The bits of 1/3 are 0101..., so that all its words are the same.
+    third, same = int(Fraction(1, 3) * 2**24), int(Fraction(1, 3) * 2**64)
     coins = Coins.of_reals([1 / 3], lambda entry: arb(1) / 3)
     for last, answer in ((same - 1, True), (same + 1, False)):
-        source = script([word_of(third, 0, 0, 0), same, same, last])
+        source = script([*words_of(third), same, same, last])
         assert coins.toss(np.array([0]), rng=source).tolist() == [answer]
-        assert source.used == 4
+        assert source.used == 5
     half = Coins.of_reals([0.5], lambda entry: Fraction(1, 2))
-    assert half.toss(np.array([0, 0, 0, 0]), rng=script([word_of(2**15 - 1, 2**15, 0, FULL >> 48)])).tolist() == [
-        True,
-        False,
-        True,
-        False,
-    ]
+    for whole, answer in ((2**23 - 1, True), (2**23, False), (2**23 + 1, False), (0, True), (2**24 - 1, False)):
+        assert half.toss(np.array([0]), rng=script(words_of(whole))).tolist() == [answer]
 
 
 def test_a_real_bias_beside_a_boundary_is_placed_by_balls():
     just_below = Coins.of_reals([0.5], lambda entry: arb(1) / 2 - arb(2) ** -80)
     just_above = Coins.of_reals([0.5], lambda entry: arb(1) / 2 + arb(2) ** -80)
-    assert (just_below.heads.tolist(), just_above.heads.tolist()) == ([2**15 - 1], [2**15])
+    assert [(int(c.first[0]), int(c.following[0])) for c in (just_below, just_above)] == [(127, 2**16 - 1), (128, 0)]
 
 
 def test_entries_outside_the_table_take_its_ends():
@@ -87,24 +89,25 @@ def test_entries_outside_the_table_take_its_ends():
     assert tossed.tolist() == [[False, False], [True, True]]
 
 
-def test_certain_coins_stay_certain_on_every_sixteen_bits(script):
-    words = np.arange(2**16, dtype=np.uint16).view(np.uint64).tolist()
-    extra = [FULL] * 2  # p = 1 at the last head asks for no more: it is settled at once
-    for p in (0.0, 1.0):
-        source = script([*words, *extra])
-        assert (Coins.of_floats([p]).toss(np.zeros(2**16, dtype=np.int64), rng=source) == bool(p)).all()
-        assert source.used == len(words)
+def test_certain_coins_stay_certain_on_all_bits(script):
+    for p, first, following in ((0.0, 0, 0), (1.0, 255, 2**16 - 1)):
+        every = np.arange(256, dtype=np.uint8).view(np.uint64).tolist()  # one of them is the bias's own
+        own = np.array([following, 0, 0, 0], dtype=np.uint16).view(np.uint64).tolist()
+        source = script([*every, *own])
+        assert (Coins.of_floats([p]).toss(np.zeros(256, dtype=np.int64), rng=source) == bool(p)).all()
+        assert source.used == 32 + 1
+        assert (Coins.of_floats([p]).first[0], Coins.of_floats([p]).following[0]) == (first, following)
 
 
 def test_chunks_are_one_stream_and_shapes_are_kept():
     table = np.random.default_rng(0).random(50)
     entries = np.random.default_rng(1).integers(0, 50, (401, 331))
-    heads = SeededSource(9).words(-(-entries.size // 4)).view(np.uint16)[: entries.size].reshape(entries.shape)
-    clear = heads != (table[entries] * 2**16).astype(np.uint16)
+    heads = SeededSource(9).words(-(-entries.size // 8)).view(np.uint8)[: entries.size].reshape(entries.shape)
+    clear = heads != (table[entries] * 2**8).astype(np.uint8)
     tossed = Coins.of_floats(table).toss(entries, rng=SeededSource(9))
-    first = np.arange(entries.size).reshape(entries.shape) < 2**16  # later chunks come after the first one's refinement
-    assert clear[first].mean() > 0.999
-    assert np.array_equal(tossed[first & clear], (heads < table[entries] * 2**16)[first & clear])
+    assert entries.size > 2 * 2**16
+    assert clear.mean() > 0.99
+    assert np.array_equal(tossed[clear], (heads < table[entries] * 2**8)[clear])
     assert Coins.of_floats(table).toss(np.empty((0, 3), dtype=np.int64)).shape == (0, 3)
     assert np.array_equal(
         Coins.of_floats(table).toss(entries.T, rng=SeededSource(3)),
@@ -112,14 +115,26 @@ def test_chunks_are_one_stream_and_shapes_are_kept():
     )
 
 
-def test_the_law_of_coins_rarer_than_sixteen_bits():
-    """Only refinement can answer yes here, and no with the right frequency above: p = 0.3 * 2^-16 and 1 - that."""
-    n, p = 1 << 22, 0.3 * 2.0**-16
+@pytest.mark.parametrize(("bits", "cells"), [(8, 1 << 16), (16, 1 << 22)])
+def test_the_law_of_coins_rarer_than_their_first_bits(bits, cells):
+    """Only refinement can say yes to a bias of 0.3 / 2^bits, and no to its complement."""
+    p = 0.3 * 2.0**-bits
     for bias, rare in ((p, True), (1 - p, False)):
-        seen = int((Coins.of_floats([bias]).toss(np.zeros(n, dtype=np.int8), rng=SeededSource(5)) == rare).sum())
-        assert stats.poisson.cdf(seen, n * p) > 1e-4
-        assert stats.poisson.sf(seen - 1, n * p) > 1e-4
-        assert 0 < seen < 64  # without refinement it would be 0 or about 64
+        seen = int((Coins.of_floats([bias]).toss(np.zeros(cells, dtype=np.int8), rng=SeededSource(5)) == rare).sum())
+        for expected, holds in ((p, True), (2.0**-bits, False)):
+            chance = min(stats.poisson.cdf(seen, cells * expected), stats.poisson.sf(seen - 1, cells * expected))
+            assert (chance > 1e-4) == holds
+
+
+def test_the_last_refinement_has_its_law(script):
+    """Cells that begin with the 24 bits of their bias: the answer is a coin of what is left of it."""
+    left = Fraction(3, 8)
+    bias = Fraction(5, 2**24) + left / 2**24
+    coins, n = Coins.of_floats([float(bias)]), 4000
+    words = SeededSource(6).words(n).tolist()
+    yes = sum(bool(coins.toss(np.array([0]), rng=script([*words_of(5), word]))[0]) for word in words)
+    assert yes == sum(word < left * 2**64 for word in words)
+    assert stats.binomtest(yes, n, float(left)).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("kind", ["floats", "reals"])

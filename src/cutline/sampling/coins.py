@@ -1,10 +1,12 @@
-r"""Many exact coins whose biases come from one short table: sixteen bits each, and more only where those leave doubt.
+r"""Many exact coins whose biases come from one short table: eight bits each, and more only where those leave doubt.
 
-A vote over millions of cells tosses coins of a few hundred different biases. What is needed of a bias to read sixteen bits of U
-is worked out once per *entry* of the table: ``head = floor(p 2^16)``. A cell whose sixteen bits W are below its entry's
-head is a certain yes, above it a certain no, and at it (one cell in 65,536) U's next bits are drawn and compared with p itself:
-in whole numbers for a float, which is a dyadic number; in balls (`flint.arb`) for a real number. W is kept, never drawn again,
-so the answer is that of the comparison U < p for one infinite string of bits U: the law is exactly Bernoulli(p).
+A vote over millions of cells tosses coins of a few hundred different biases. What is needed of a bias p to read the first
+bits of U is worked out once per *entry* of the table: the first 8 bits of p, and the 16 that follow. A cell whose first 8
+bits W of U are below those of p is a certain yes, above them a certain no. At them (one cell in 256) the next 16 bits of U
+are drawn and compared with the next 16 of p; and where those agree too (one cell in 2^24), with p itself and as many bits of
+U as it takes: in whole numbers for a float, which is a dyadic number; in balls (`flint.arb`) for a real number. Bits are
+kept, never drawn again, so the answer is that of the comparison U < p for one infinite string of bits U: the law is exactly
+Bernoulli(p).
 """
 
 from __future__ import annotations
@@ -23,12 +25,11 @@ from cutline.sampling.inversion import WORD_BITS, FloatArray
 from cutline.sampling.source import Source, resolve
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-Heads: TypeAlias = npt.NDArray[np.uint16]
 Bias: TypeAlias = Callable[[int], Any]
 """``bias(entry)``: the exact Fraction, or a ball around the real number at flint's present precision."""
 
-_HEAD_BITS = 16
-_PER_WORD = WORD_BITS // _HEAD_BITS
+_HEAD_BITS, _NEXT_BITS = 8, 16
+_BOTH_BITS = _HEAD_BITS + _NEXT_BITS
 _CHUNK = 1 << 16  # cells whose buffers stay in the cache
 _ERROR = 2.0**-40  # how far approximations of reals may be off
 
@@ -39,8 +40,8 @@ class Coins:
 
     Parameters
     ----------
-    heads
-        ``floor(p 2^16)`` of every entry; 65535 also for p = 1, whose last sixteenth is settled like any doubt.
+    first, following
+        The first 8 bits of every bias, and the 16 after them; all ones for p = 1, whose last piece is settled like any doubt.
     bias
         Gives an entry's bias exactly, or by enclosures.
 
@@ -53,7 +54,8 @@ class Coins:
     ['0.00', '0.25', '1.00']
     """
 
-    heads: Heads
+    first: npt.NDArray[np.uint8]
+    following: npt.NDArray[np.uint16]
     bias: Bias
 
     @classmethod
@@ -61,8 +63,8 @@ class Coins:
         """Take floats within [0, 1], each of them an exact number."""
         array = np.asarray(probabilities, dtype=np.float64)
         _check(array, slack=0.0)
-        scaled = np.floor(array * 2.0**_HEAD_BITS)  # exact: a power of two
-        return cls(heads=_heads(scaled), bias=lambda entry: Fraction(float(array[entry])))
+        whole = np.floor(array * 2.0**_BOTH_BITS)  # exact: a power of two
+        return cls._split(whole, lambda entry: Fraction(float(array[entry])))
 
     @classmethod
     def of_reals(cls, approximate: npt.ArrayLike, bias: Bias) -> Self:
@@ -73,10 +75,17 @@ class Coins:
         """
         array = np.asarray(approximate, dtype=np.float64)
         _check(array, slack=_ERROR)
-        low, high = (np.floor((array + off) * 2.0**_HEAD_BITS) for off in (-_ERROR, _ERROR))
+        low, high = (np.floor((array + off) * 2.0**_BOTH_BITS) for off in (-_ERROR, _ERROR))
         for entry in np.flatnonzero(low != high).tolist():
-            low[entry] = _exact_head(bias, entry)
-        return cls(heads=_heads(low), bias=bias)
+            low[entry] = _exact_bits(bias, entry)
+        return cls._split(low, bias)
+
+    @classmethod
+    def _split(cls, whole: FloatArray, bias: Bias) -> Self:
+        """Take the first bits of every bias as one whole number."""
+        bits = np.clip(whole, 0, 2**_BOTH_BITS - 1).astype(np.int64)
+        following = (bits & (2**_NEXT_BITS - 1)).astype(np.uint16)
+        return cls(first=(bits >> _NEXT_BITS).astype(np.uint8), following=following, bias=bias)
 
     def toss(self, entries: npt.NDArray[Any], *, rng: Source | None = None) -> BoolArray:
         r"""Toss one coin per cell, with the bias of the entry it names.
@@ -86,30 +95,43 @@ class Coins:
         entries
             Signed integers of any shape; those outside the table take its nearest end.
         rng
-            None for the operating system's source. One word per four cells, and one more for a cell in doubt.
+            None for the operating system's source. One word per eight cells, then one per four cells in doubt, then one at
+            a time for those few still in doubt.
         """
         source = resolve(rng)
         flat = np.ascontiguousarray(entries).reshape(-1)
         answers = np.empty(flat.shape, dtype=np.bool_)
         size = min(_CHUNK, flat.size)
-        heads = np.empty(size, dtype=np.uint16)
-        doubts = np.empty(size, dtype=np.bool_)
+        first = np.empty(size, dtype=np.uint8)
+        equal = np.empty(size, dtype=np.bool_)
+        doubts = []
         for start in range(0, flat.size, _CHUNK):
             chunk = flat[start : start + _CHUNK]
             n = chunk.size
-            drawn = source.words(-(-n // _PER_WORD)).view(np.uint16)[:n]
-            np.take(self.heads, chunk, out=heads[:n], mode="clip")
-            answer = np.less(drawn, heads[:n], out=answers[start : start + n])
-            if np.equal(drawn, heads[:n], out=doubts[:n]).any():
-                for at in np.flatnonzero(doubts[:n]).tolist():
-                    entry = min(max(int(chunk[at]), 0), len(self.heads) - 1)
-                    answer[at] = _settle(self.bias, entry, int(drawn[at]), source)
+            drawn = source.words(-(-n * _HEAD_BITS // WORD_BITS)).view(np.uint8)[:n]
+            np.take(self.first, chunk, out=first[:n], mode="clip")
+            np.less(drawn, first[:n], out=answers[start : start + n])
+            doubts.append(np.flatnonzero(np.equal(drawn, first[:n], out=equal[:n])) + start)
+        if doubts:
+            at = np.concatenate(doubts)
+            answers[at] = self._look_closer(flat[at], source)
         return answers.reshape(entries.shape)
+
+    def _look_closer(self, entries: npt.NDArray[Any], source: Source) -> BoolArray:
+        """Settle cells whose first 8 bits are those of their bias."""
+        entries = np.clip(entries.astype(np.int64), 0, len(self.first) - 1)
+        drawn = source.words(-(-entries.size * _NEXT_BITS // WORD_BITS)).view(np.uint16)[: entries.size]
+        following = self.following[entries]
+        answers: BoolArray = drawn < following
+        for at in np.flatnonzero(drawn == following).tolist():
+            entry = int(entries[at])
+            answers[at] = _settle(self.bias, entry, int(self.first[entry]) << _NEXT_BITS | int(drawn[at]), source)
+        return answers
 
 
 def _settle(bias: Bias, entry: int, whole: int, source: Source) -> bool:
     """Compare U, whose first bits are ``whole``, with the bias, drawing further words until it is certain."""
-    bits = _HEAD_BITS
+    bits = _BOTH_BITS
     while True:
         with ctx.workprec(2 * bits + WORD_BITS):
             value = bias(entry)
@@ -122,22 +144,18 @@ def _settle(bias: Bias, entry: int, whole: int, source: Source) -> bool:
         bits += WORD_BITS
 
 
-def _exact_head(bias: Bias, entry: int) -> int:
-    """Return the floor of a bias times 2^16 where floats leave it open."""
+def _exact_bits(bias: Bias, entry: int) -> int:
+    """Return the first bits of a bias where floats leave them open."""
     precision = WORD_BITS
     while True:
         with ctx.workprec(precision):
             value = bias(entry)
             if isinstance(value, Fraction):
-                return int(value * 2**_HEAD_BITS)
-            low = (value * arb(1 << _HEAD_BITS)).floor()
-            if low.is_exact():
-                return int(low.unique_fmpz())
+                return int(value * 2**_BOTH_BITS)
+            whole = (value * arb(1 << _BOTH_BITS)).floor()
+            if whole.is_exact():
+                return int(whole.unique_fmpz())
         precision *= 2
-
-
-def _heads(scaled: FloatArray) -> Heads:
-    return np.clip(scaled, 0, 2**_HEAD_BITS - 1).astype(np.uint16)
 
 
 def _check(values: FloatArray, *, slack: float) -> None:
