@@ -7,6 +7,7 @@ needed; the extension (.png or .svg) tells the format.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -128,11 +129,14 @@ def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]],
         sentence = textwrap.fill(_plain(account.guarantee), 125)
         figure.text(0.04, 0.885, sentence, fontsize=9.2, color="#59636e", va="top", parse_math=False)
         axes = figure.add_axes((0.08, 0.14, 0.89, 0.62))
-        for name, column, color in (("Rényi limit", 1, _BLUE), ("delta limit", 2, _ORANGE)):
+        # The two often fall together: a thin dashed line on a wide one shows both.
+        styles = (("Rényi limit", 1, _BLUE, 3.4, "-"), ("delta limit", 2, _ORANGE, 1.6, (0, (4, 2))))
+        for name, column, color, width, dashes in styles:
             values = [point[column] for point in points]
-            axes.step(times, values, where="post", color=color, linewidth=2, label=f"{name}: {values[-1]:.3g} % left")
+            label = f"{name}: {math.floor(10 * values[-1]) / 10:.1f} % left"
+            axes.step(times, values, where="post", color=color, linewidth=width, linestyle=dashes, label=label)
             if len(points) <= _MOST_DOTS:
-                axes.plot(times, values, "o", color=color, markersize=4)
+                axes.plot(times, values, "o", color=color, markersize=2.4 + width)
         axes.set_ylim(0, 104)
         axes.set_ylabel("left of the limit")
         axes.set_xlabel("time (UTC)")
