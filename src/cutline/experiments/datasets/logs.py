@@ -54,6 +54,7 @@ class _Log:
     pairs: int
     top: int  # about the largest count, to one digit; for generated logs
     subset: str = ""  # what the parquet file is, if it is not the whole data set
+    remark: str = ""  # how the parquet file was made, where that can matter
     city: str | None = None
     original: _Original | None = None
 
@@ -65,6 +66,7 @@ LOGS: Mapping[str, Any] = MappingProxyType(
             publisher="dataset_TSMC2014_NYC by Yang, Zhang, Zheng and Yu (IEEE TSMC 2015)",
             file="foursquare_nyc.parquet", user="user", item="venue",
             users=1_083, items=38_333, pairs=91_041, top=300,
+            remark=" Rebuilt from two public derivatives; no count above four rests on a guess.",
             original=_Original(
                 file="dataset_TSMC2014_NYC.txt", columns=_TSMC, encoding="latin1",
                 known={"rows": 227_428, "users": 1_083, "items": 38_333},
@@ -171,7 +173,7 @@ def _pairs(name: str, log: _Log, path: Path) -> LogData:
         name=name,
         title=f"{log.title} (subset)" if log.subset else log.title,
         table=table,
-        note=f"{log.title}: {what}; {log.users:,} users, {log.items:,} items. Published as {log.publisher}.",
+        note=f"{log.title}: {what}; {log.users:,} users, {log.items:,} items. Published as {log.publisher}.{log.remark}",
         generated=False,
         users=log.users,
     )
