@@ -6,6 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from cutline.errors import LedgerUnavailable
 from cutline.ledger import Ledger
 from cutline.pate.registry import AGGREGATORS
 from cutline.privacy import Adjacency, Budget, Cost
@@ -126,6 +127,25 @@ def test_a_ledger_pays_once(run, votes, books, tmp_path):
         [entry] = ledger.history("patients")
         assert entry.mechanism["queries"] == 20
         assert entry.settled is not None
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_labels_that_were_paid_for_come_out_though_the_books_broke_down(
+    run, votes, books, tmp_path, monkeypatch, as_json
+):
+    def broken(*_):
+        raise LedgerUnavailable("the disk is full", "", "Make room.")
+
+    monkeypatch.setattr(Ledger, "settle", broken)
+    options = ["pate", votes, "--teachers", 100, "--ledger", books, "--dataset", "patients", "--epsilon", 7]
+    result = run(*options, "--out", tmp_path / "labels.npz", *(["--json"] if as_json else []))
+    assert np.load(tmp_path / "labels.npz")["labels"].shape == (20, 2)
+    if as_json:
+        assert result.exit_code == 0
+        assert "charged in full" in json.loads(result.stdout)["unsettled"]["rule"]
+    else:
+        assert result.exit_code == 1
+        assert "charged in full" in result.stderr
 
 
 def arrays(**held):

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from cutline.errors import AdjacencyError, BudgetError, LedgerUnavailable, ParameterError, UnsettledError
 from cutline.ledger import Ledger
-from cutline.pate import OptimalVote
+from cutline.pate import AGGREGATORS, OptimalVote
 from cutline.pate.classifier import PATEClassifier
 from cutline.pate.partition import assign, row_bytes
 from cutline.pate.statement import Labelled, two_steps
@@ -255,6 +255,17 @@ def test_a_stable_aggregator_withholds_and_the_student_copes():
     assert numbers.withheld > 0
     assert numbers.answered > 0
     assert (student.predict(X[HELD_OUT]) == Y[HELD_OUT]).mean() > 0.7
+
+
+@pytest.mark.filterwarnings("ignore::cutline.pate.student.LabelWarning")
+@pytest.mark.parametrize("name", AGGREGATORS)
+def test_every_aggregator_can_count(name):
+    needed = {"limit": 2} if name == "pate-tau" else {}
+    student = model(aggregator=name, n_teachers=8, epsilon=100.0, **needed)
+    student.fit(X[:80], Y[:80], X_public=X[600:620])
+    assert student.aggregator_.name == name
+    assert student.labels_.values.shape == (20, 3)
+    assert student.predict(X[HELD_OUT]).shape == (200, 3)
 
 
 def test_equal_seeds_give_equal_students_and_the_system_gives_others():

@@ -76,11 +76,12 @@ def pate(
     if out is not None:
         write_labels(out, labels.values, box.names, labels.guarantee)
     if as_json:
-        print_json(labels_dict(labels, budget, shown=out is None))
-    else:
-        _print(labels)
-        talk().print(f"Labels written to {out}", soft_wrap=True)
-    if unsettled is not None:
+        told = labels_dict(labels, budget, shown=out is None)
+        print_json(told | {"unsettled": None if unsettled is None else unsettled.to_dict()})
+        return
+    _print(labels)
+    talk().print(f"Labels written to {out}", soft_wrap=True)
+    if unsettled is not None:  # the labels are paid for in full, and in their file: this is news, not a refusal
         raise unsettled
 
 
