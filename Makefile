@@ -31,6 +31,7 @@ bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/count_duckdb.py
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/exact_rule.py
+	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/selection.py --largest 1000000
 
 $(VENV)/core.done: requirements/core.lock pyproject.toml

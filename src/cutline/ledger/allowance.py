@@ -89,7 +89,7 @@ def over_budget(account: Account, needed: Sums, *, whose: str, limits: Sums, spe
         ways.append(f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}.")
     part = _smallest_part(account.limits, left)
     if part is not None:
-        ways.append(f"A release of one {part}-th of the budget (releases={part}) fits.")
+        ways.append(f"A release of 1/{part} of the budget (releases={part}) fits.")
     if not needed.within(limits):
         ways.append(f"Calibrate the mechanism with the dataset's filter (order {order:.4g}).")
     return BudgetError(f"{whose} must have room for the whole cost before any data is read", value, " ".join(ways))
