@@ -165,6 +165,14 @@ def test_not_a_number_is_missing_as_user_and_as_item():
     assert answer(count(frame, user="u", item="i", max_k=1)) == ((7.0,), [1, 0])
 
 
+def test_not_a_number_is_missing_in_parquet_whose_statistics_do_not_know_it(tmp_path):
+    negative = np.copysign(np.nan, -1.0)
+    for kind in (pa.float64(), pa.float32()):
+        table = pa.table({"u": [1.0, float("nan"), 2.0, 3.0], "i": pa.array([float("nan"), 7.0, 7.0, negative], kind)})
+        pq.write_table(table, tmp_path / "log.parquet")
+        assert answer(count(tmp_path / "log.parquet", user="u", item="i", max_k=1)) == ((7.0,), [1, 0])
+
+
 def test_all_missing_columns_without_a_type():
     assert answer(count(pa.table({"u": pa.nulls(3), "i": pa.nulls(3)}), user="u", item="i", max_k=1)) == ((), [0, 0])
 

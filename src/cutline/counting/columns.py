@@ -62,7 +62,7 @@ def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, 
     Examples
     --------
     >>> plain_value("item", "price", "c1", "DOUBLE")
-    ('CASE WHEN isnan(c1) THEN NULL ELSE c1 END', 'DOUBLE')
+    ("CASE WHEN contains(CAST(c1 AS VARCHAR), 'nan') THEN NULL WHEN c1 = 0 THEN 0 ELSE c1 END", 'DOUBLE')
     >>> plain_value("item", "colour", "c1", "ENUM('red', 'blue')")
     ('CAST(c1 AS VARCHAR)', 'VARCHAR')
     """
@@ -71,7 +71,10 @@ def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, 
     if declared in _DATED:
         return f"CASE WHEN {column} >= DATE '0001-01-01' AND {column} < DATE '10000-01-01' THEN {column} END", declared
     if declared in _FLOAT:
-        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END", declared
+        # Asked by its text: parquet statistics leave NaN out, and from them the engine concludes that isnan() is false.
+        # The two zeros are one value with two names; whose row came first must not decide between them.
+        missing = f"contains(CAST({column} AS VARCHAR), 'nan')"
+        return f"CASE WHEN {missing} THEN NULL WHEN {column} = 0 THEN 0 ELSE {column} END", declared
     if declared in _AS_TEXT or (declared.startswith("ENUM(") and not declared.endswith("]")):
         return f"CAST({column} AS VARCHAR)", "VARCHAR"
     raise ColumnTypeError(

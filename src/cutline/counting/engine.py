@@ -99,9 +99,11 @@ class Engine:
         self._done = 0.0
         self._progress: Callable[[float], None] | None = None
         self.run("SET TimeZone = 'UTC'")
+        self.run(
+            "SET enable_progress_bar_print = false"
+        )  # at a prompt the engine would draw its own on standard output
         if progress is not None:
             self.run("SET enable_progress_bar = true")
-            self.run("SET enable_progress_bar_print = false")
             self.run("SET progress_bar_time = 0")
         if row_local:
             ((others,),) = self.rows(
