@@ -83,6 +83,11 @@ def test_a_real_bias_beside_a_boundary_is_placed_by_balls():
     assert [(int(c.first[0]), int(c.following[0])) for c in (just_below, just_above)] == [(127, 2**16 - 1), (128, 0)]
 
 
+def test_a_rational_bias_in_the_guise_of_a_ball_is_refused_where_its_bits_stay_open():
+    with pytest.raises(ParameterError, match="Fraction"):
+        Coins.of_reals([0.5], lambda entry: (arb(2).sqrt() ** 2) / 4)
+
+
 def test_entries_outside_the_table_take_its_ends():
     coins = Coins.of_floats([0.0, 1.0])
     tossed = coins.toss(np.array([[-7, 0], [1, 99]]), rng=SystemSource())

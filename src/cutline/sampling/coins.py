@@ -31,6 +31,7 @@ Bias: TypeAlias = Callable[[int], Any]
 _HEAD_BITS, _NEXT_BITS = 8, 16
 _BOTH_BITS = _HEAD_BITS + _NEXT_BITS
 _CHUNK = 1 << 16  # cells whose buffers stay in the cache
+_HOPELESS_PRECISION = 1 << 14
 _ERROR = 2.0**-40  # how far approximations of reals may be off
 
 
@@ -156,6 +157,10 @@ def _exact_bits(bias: Bias, entry: int) -> int:
             if whole.is_exact():
                 return int(whole.unique_fmpz())
         precision *= 2
+        if precision > _HOPELESS_PRECISION:
+            raise ParameterError(
+                "a real bias must not sit on a multiple of 2**-24", "", "Give a rational bias as a Fraction."
+            )
 
 
 def _check(values: FloatArray, *, slack: float) -> None:
