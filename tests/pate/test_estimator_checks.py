@@ -9,7 +9,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cutline.errors import ParameterError
 from cutline.pate.classifier import PATEClassifier
-from cutline.pate.student import LabelWarning
 
 
 class WithPublicExamples(PATEClassifier):
@@ -69,7 +68,3 @@ def test_scikit_learn_check(check):
 def test_without_public_examples_it_refuses():
     with pytest.raises(ParameterError, match="needs public examples"):
         PATEClassifier().fit([[0.0], [1.0]], [0, 1])
-
-
-def test_the_warning_ignored_above_is_a_warning_of_ours():
-    assert issubclass(LabelWarning, UserWarning)
