@@ -130,9 +130,9 @@ def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]],
         figure.text(0.04, 0.885, sentence, fontsize=9.2, color="#59636e", va="top", parse_math=False)
         axes = figure.add_axes((0.08, 0.14, 0.89, 0.62))
         # The two often fall together: a thin dashed line on a wide one shows both.
-        styles = (("Rényi limit", 1, _BLUE, 3.4, "-"), ("delta limit", 2, _ORANGE, 1.6, (0, (4, 2))))
-        for name, column, color, width, dashes in styles:
-            values = [point[column] for point in points]
+        rdp, delta = [point[1] for point in points], [point[2] for point in points]
+        styles = (("Rényi limit", rdp, _BLUE, 3.4, "-"), ("delta limit", delta, _ORANGE, 1.6, (0, (4, 2))))
+        for name, values, color, width, dashes in styles:
             label = f"{name}: {math.floor(10 * values[-1]) / 10:.1f} % left"
             axes.step(times, values, where="post", color=color, linewidth=width, linestyle=dashes, label=label)
             if len(points) <= _MOST_DOTS:

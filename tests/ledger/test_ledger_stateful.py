@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from cutline.errors import BudgetError, SettlementError
-from cutline.ledger import Ledger
+from cutline.ledger import Ledger, charging
 from cutline.ledger.sums import Sums, charge
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost
 
@@ -76,7 +76,18 @@ class Books(RuleBasedStateMachine):
     @rule(lost=consumes(reservations))
     def crash(self, lost):
         """A process is gone, with its reservation; another opens the books."""
+        self.ledger._database.close()
         self.ledger = Ledger(self.path)
+
+    @rule(cost=costs)
+    def crash_before_the_commit(self, cost):
+        """A process is gone with its transaction half done: it never was."""
+        try:
+            with self.ledger._database.writing() as books:
+                charging.reserve(books, cost, dataset="visits", analyst="bob", mechanism="{}", written=set())
+                raise InterruptedError
+        except (InterruptedError, BudgetError):
+            pass
 
     def total(self):
         return sum(self.charges.values(), Sums())

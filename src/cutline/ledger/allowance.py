@@ -81,13 +81,14 @@ def over_budget(account: Account, needed: Sums, *, whose: str, limits: Sums, spe
         f"rdp={_up(needed.rdp)} of {_down(left.rdp)} left ({_percent(left.rdp, limits.rdp)}), "
         f"delta={_up(needed.delta)} of {_down(left.delta)} left ({_percent(left.delta, limits.delta)})"
     )
+    room = Sums(rdp=min(left.rdp, account.left.rdp), delta=min(left.delta, account.left.delta))
     ways = []
-    epsilon = _largest_epsilon(account, left)
+    epsilon = _largest_epsilon(account, room)
     if epsilon is None:
         ways.append("No epsilon fits in what is left.")
     else:
         ways.append(f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}.")
-    part = _smallest_part(account.limits, left)
+    part = _smallest_part(account.limits, room)
     if part is not None:
         ways.append(f"A release of 1/{part} of the budget (releases={part}) fits.")
     if not needed.within(limits):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from cutline.ledger.sums import Sums
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.rounding import fraction_up
+from cutline.release import _digits_up as digits_up
 
 
 class Settleable(Protocol):
@@ -130,7 +131,7 @@ class Account:
         """The one sentence a ledger can say."""
         return (
             f"Everything released from {self.dataset!r} through this ledger is, together, "
-            f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})-DP for {self.adjacency.protects}."
+            f"({digits_up(self.budget.epsilon, 4)}, {digits_up(self.budget.delta, 3)})-DP for {self.adjacency.protects}."
         )
 
     def to_dict(self) -> dict[str, Any]:
