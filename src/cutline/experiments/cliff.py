@@ -199,7 +199,7 @@ _WHY = (
     "**What we measured, and why it differs.** StableTopK finds the whole top for every k, told k or not, and EM-CDP falls "
     "steeply with k, as the paper says. Past a few hundred it creeps up again: even bins drawn blindly would hit k / 15,000 of "
     "the top, 0.10 of it at k = 1500. Top Stable does not fall behind at this height: it tests k first, its threshold grows "
-    "with the logarithm of k, and 700 is far above it. The second figure shows what a height of 700 hides, how low the cliff "
+    "with the logarithm of k, and 700 is above it. The second figure shows what a height of 700 hides, how low the cliff "
     "may be before a mechanism loses it. The more of its budget a mechanism puts on the cut, the lower: the adaptive "
     "StableTopK (all of it) is ahead although it is not told k, then StableTopK told k (half), then test-first (5 %; the rest "
     "is kept for a selection that is hopeless here). Where no cliff is seen, the adaptive one withholds, and the others still "
