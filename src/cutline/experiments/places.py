@@ -230,16 +230,16 @@ def _beside_the_paper(rows: Rows, logs: Mapping[str, LogData]) -> Table:
 _WHY = (
     "## Why the numbers differ from the paper's\n\n"
     "The logs at hand are not the paper's (see above), and smaller logs have smaller gaps. The paper quotes its rivals "
-    "from another publication, where Limited Domain is charged by a looser composition; charged by its exact curve it "
+    "from another publication, with the accounting of their time; charged by its exact curve, Limited Domain "
     "is the method to beat on long-tailed logs, and StableTopK no longer leads. The paper's StableTopK selects with an "
     "exponential mechanism over the places that were seen, which is not private, and converts zCDP with "
     "rho + sqrt(2 rho ln(1/delta)) where rho + 2 sqrt(rho ln(1/delta)) is right; here it pays the right price. A printed 1.00 "
     "at k = 3 means a large gap at 3 in that log.\n\n"
     "Where nothing stands out at k, a test at k cannot pass and costs a little; that is the small distance between test-first "
-    "and Limited Domain at k = 50. Where a large gap lies just under k (Tokyo, after the second place), a method that releases "
-    "the set above it has only the rest to select, with all it has left, and is ahead by a little. Where the budget is so small that hardly one place of 50 is found by anyone, releasing the "
-    "one place above the largest gap is the best there is, and a method that looks for that gap is a fraction of one "
-    "place ahead."
+    "and Limited Domain at k = 50. Where a large gap lies just under k (Tokyo, after the second place), a method that "
+    "releases the set above it has only the rest to select, with all it has left, and is ahead by a little. Where the "
+    "budget is so small that hardly one place of 50 is found by anyone, releasing the one place above the largest gap is "
+    "the best there is, and a method that looks for that gap is a fraction of one place ahead."
 )
 
 
