@@ -29,6 +29,7 @@ reproduce: $(VENV)/core.done  ## the paper's experiments into docs/reproduce; CU
 bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/count_duckdb.py
+	$(BIN)/python benchmarks/scale/run.py --rows 10000000 --repeats 3 --no-write
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/exact_rule.py
 	$(BIN)/python benchmarks/ledger.py

@@ -1,7 +1,8 @@
 """Count distinct users per item on logs of 10 and 50 million rows, with Cutline and without.
 
-Every run is a process of its own, the contenders take turns, and everything is a ratio within one invocation. Writes its
-table into ``docs/scale.md`` after every log. Linux; needs about 3 GB of disk in the temporary directory, given back at the end.
+Every run is a process of its own, the contenders take turns, and everything is a ratio within one invocation. After every log
+its section of ``docs/scale.md`` is written anew, and the others are left as they are. Linux; needs about 3 GB of disk in the
+temporary directory, given back at the end.
 
     python benchmarks/scale/run.py
     python benchmarks/scale/run.py --rows 10000000 --ids integers --repeats 3 --no-write
@@ -39,6 +40,7 @@ class Runs:
     """What the runs of one contender on one log gave."""
 
     seconds: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)  # seconds of processor time: hardly moved by what else runs
     peaks: list[int] = field(default_factory=list)
     digests: set[str] = field(default_factory=set)
     failure: str = ""
@@ -86,6 +88,7 @@ def interleave(
                 found[name].failure = result
                 continue
             found[name].seconds.append(float(str(result["seconds"])))
+            found[name].work.append(float(str(result["work"])))
             found[name].peaks.append(int(str(result["peak"])))
             found[name].digests.add(str(result["digest"]))
             print(f"  {name}: {result['seconds']:.2f} s", file=sys.stderr, flush=True)
@@ -103,16 +106,18 @@ def check_agreement(found: dict[str, Runs]) -> None:
 def table(found: dict[str, Runs]) -> list[str]:
     """Return the lines of one log's table."""
     lines = [
-        "| contender | seconds, median | peak memory | to bare DuckDB | to a plain scan | runs |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| contender | seconds, median | peak memory | to bare DuckDB | processor time to its | to a plain scan | runs |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     scan = statistics.median(found["plain scan"].seconds)
     for name, runs in found.items():
         if runs.failure:
-            lines.append(f"| {name} | {runs.failure} | | | | |")
+            lines.append(f"| {name} | {runs.failure} | | | | | |")
             continue
         median = statistics.median(runs.seconds)
-        to_bare = "" if name == "plain scan" else f"{_paired(runs, found['bare DuckDB']):.2f}x"
+        bare = found["bare DuckDB"]
+        ratios = (_paired(runs.seconds, bare.seconds), _paired(runs.work, bare.work))
+        to_bare = " | " if name == "plain scan" else " | ".join(f"{ratio:.2f}x" for ratio in ratios)
         lines.append(
             f"| {name} | {median:.2f} | {max(runs.peaks) / 1e6:,.0f} MB | {to_bare} | {median / scan:.1f}x "
             f"| {len(runs.seconds)} |"
@@ -120,29 +125,31 @@ def table(found: dict[str, Runs]) -> list[str]:
     return lines
 
 
-def _paired(runs: Runs, bare: Runs) -> float:
+def _paired(runs: list[float], bare: list[float]) -> float:
     """Return the median of the ratios within a turn: load that comes and goes hits both sides of a ratio alike."""
-    return statistics.median(own / base for own, base in zip(runs.seconds, bare.seconds, strict=False))
+    return statistics.median(own / base for own, base in zip(runs, bare, strict=False))
 
 
-def conditions() -> str:
-    """Say where the numbers were taken."""
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("duckdb", "polars", "pandas", "pyspark")
-    )
+def conditions(*, load: float, seconds: float) -> str:
+    """Say where and when the numbers were taken."""
+    packages = ("duckdb", "polars", "pandas", "pyspark")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    memory = psutil.virtual_memory().total / 2**30
     return (
-        f"Taken on {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}: {os.cpu_count()} cores, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB of memory, {platform.system()}, Python "
-        f"{platform.python_version()}, {versions}."
+        f"All counts agree. Taken on {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d} in {seconds:,.0f} s on "
+        f"{os.cpu_count()} cores and {memory:.0f} GiB of memory, at a load average of {load:.1f} when it began; "
+        f"Python {platform.python_version()}, {versions}."
     )
 
 
-def write(sections: list[str]) -> None:
-    """Put the tables between the page's two marks."""
-    text = PAGE.read_text()
-    head, rest = text.split(BEGIN)
-    _, tail = rest.split(END)
-    PAGE.write_text(head + BEGIN + "\n\n" + "\n".join(sections) + "\n\n" + END + tail)
+def write(title: str, lines: list[str]) -> None:
+    """Put one log's section between the page's two marks; a log that was measured before loses its old numbers."""
+    head, rest = PAGE.read_text().split(BEGIN)
+    inside, tail = rest.split(END)
+    sections = {part.split(" (")[0]: part.strip() for part in inside.split("### ") if part.strip()}
+    sections[title.removeprefix("### ").split(" (")[0]] = "\n".join([title.removeprefix("### "), "", *lines])
+    ordered = (f"### {sections[name]}" for name in sorted(sections))
+    PAGE.write_text("\n\n".join([head + BEGIN, *ordered, END + tail]))
 
 
 def main() -> None:
@@ -155,7 +162,6 @@ def main() -> None:
     parser.add_argument("--most-memory", type=float, default=10.0, help="stop a contender above this many GB")
     parser.add_argument("--no-write", action="store_true", help="print the tables only")
     options = parser.parse_args()
-    sections = [conditions()]
     with tempfile.TemporaryDirectory(prefix="cutline-scale-") as temporary:
         for rows in options.rows:
             directory = pathlib.Path(temporary) / str(rows)
@@ -180,11 +186,10 @@ def main() -> None:
                 check_agreement(found)
                 size, took = paths[kind].stat().st_size / 1e6, time.perf_counter() - start
                 title = f"### {rows // 1_000_000} million rows, {kind} as ids ({size:,.0f} MB of parquet)"
-                taken = f"All counts agree. Load average when it began: {before:.1f}; it took {took:,.0f} s."
-                sections += ["", title, "", *table(found), "", taken]
-                print("\n".join(["", title, "", *table(found), "", taken]), flush=True)
+                lines = [*table(found), "", conditions(load=before, seconds=took)]
+                print("\n".join(["", title, "", *lines]), flush=True)
                 if not options.no_write:
-                    write(sections)
+                    write(title, lines)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cutline.api import _checked, _relation, default_max_k, default_mechanism
+from cutline.api import _checked, _run, _terms, calibrated_pair, default_max_k, default_mechanism, opened_books
 from cutline.counting import check, count_by
 from cutline.counting.question import Progress, group_by
 from cutline.errors import ParameterError
-from cutline.histogram import Histogram, Item
-from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
-from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian
-from cutline.privacy.rounding import fraction_down
+from cutline.histogram import Item
+from cutline.privacy import Adjacency, Budget, Cost, Gaussian
 from cutline.release import Release
 from cutline.sampling import Source, resolve
 
@@ -125,12 +122,12 @@ def top_by(
     k: int | None = None,
     max_k: int | None = None,
     mechanism: str | None = None,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str | None = None,
     candidates: Sequence[Item] | None = None,
     counts: bool = False,
     where: str | None = None,
     memory_limit: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
@@ -160,7 +157,7 @@ def top_by(
         The total budget, and how many tables of this kind share it; 1, 1e-6 and 1 by default. With a ledger and neither epsilon
         nor delta, one table takes one ``releases``-th of the dataset's budget, by default as for any release of the usual kind.
     adjacency
-        ``"add-remove"`` alone: a user whose rows change can leave m groups and enter m others.
+        None or ``"add-remove"``: a user whose rows change can leave m groups and enter m others.
     ledger, dataset, analyst
         On whose account: m times the dearest path of one group is reserved before a row is read, and settled to what ran.
     k, max_k, mechanism, candidates, counts, where, memory_limit, progress, rng, **public
@@ -187,12 +184,6 @@ def top_by(
     {'mon': ['castle', 'harbour'], 'tue': ['castle'], 'wed': None}
     """
     rng = resolve(rng)
-    if _relation(adjacency) is not Adjacency.ADD_REMOVE:
-        raise ParameterError(
-            "a table by groups protects a user joining or leaving",
-            f"adjacency={str(adjacency)!r}: a user whose rows change can leave some groups and enter others",
-            "Take adjacency='add-remove'.",
-        )
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
     kind, told = _checked(
         mechanism or default_mechanism(k),
@@ -213,102 +204,34 @@ def top_by(
         "candidates": candidates,
         "memory_limit": memory_limit,
     }
-    with _opened(ledger, dataset=dataset, analyst=analyst) as books:
-        budget, limits = _allowed(books, dataset, rng, user=user, epsilon=epsilon, delta=delta, releases=releases)
+    with opened_books(ledger, dataset=dataset, analyst=analyst) as books:
+        relation, budget, limits = _terms(
+            books, dataset, rng, adjacency=adjacency, user=user, epsilon=epsilon, delta=delta, releases=releases
+        )
+        if relation is not Adjacency.ADD_REMOVE:
+            raise ParameterError(
+                "a table by groups protects a user joining or leaving",
+                f"{relation}: a user whose rows change can leave some groups and enter others",
+                "Take add-remove.",
+            )
         touched = grouping.limit or len(grouping.groups)
         each = replace(budget, releases=budget.releases * touched)
         counted = max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,))) if counts else None
-        ready, noisy = _calibrated(kind, each, limits, told, counted=counted)
+        ready, noisy = calibrated_pair(kind, each, limits, adjacency=relation, told=told, counted=counted)
         reserved = touched * (ready.cost if noisy is None else ready.cost + noisy.cost)
         ranks = max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k)
 
         def work() -> GroupedRelease:
             histograms = count_by(source, **question, max_k=ranks, progress=progress)
-            found = {group: _release(ready, noisy, histogram, rng) for group, histogram in histograms.items()}
+            found = {group: _run(ready, noisy, histogram, rng) for group, histogram in histograms.items()}
             return GroupedRelease(by=by, releases=found, groups_per_user=touched, budget=budget, reserved=reserved)
 
         if books is None or dataset is None:
             return work()
         check(source, **question)  # a typo in a name is refused before it costs anything
-        described = ready.describe() | {"groups": len(grouping.groups), "groups_per_user": touched}
+        described = ready.describe() | ({} if noisy is None else {"counts": noisy.describe()})
+        described |= {"groups": len(grouping.groups), "groups_per_user": touched}
         return books.run(work, cost=reserved, mechanism=described, dataset=dataset, analyst=analyst)
-
-
-@contextmanager
-def _opened(ledger: Ledger | str | None, *, dataset: str | None, analyst: str | None) -> Iterator[Ledger | None]:
-    """Open the books if they are given by their address; refuse half an account."""
-    if (ledger is None) != (dataset is None) or (ledger is None and analyst is not None):
-        raise ParameterError(
-            "a ledger, a dataset and an analyst go together",
-            "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
-            "Pass ledger and dataset, or neither.",
-        )
-    if ledger is None or not isinstance(ledger, str | os.PathLike):
-        yield ledger
-        return
-    from cutline.ledger import Ledger as Books
-
-    with Books(ledger) as books:
-        yield books
-
-
-def _allowed(
-    books: Ledger | None,
-    dataset: str | None,
-    rng: Source,
-    *,
-    user: str,
-    epsilon: float | None,
-    delta: float | None,
-    releases: int | None,
-) -> tuple[Budget, Filter | None]:
-    """Return the budget of all tables of this kind and, with a ledger, the limits that go with it at its order."""
-    if books is None or dataset is None:
-        total = Budget(
-            epsilon=1.0 if epsilon is None else epsilon,
-            delta=1e-6 if delta is None else delta,
-            releases=1 if releases is None else releases,
-        )
-        return total, None
-    from cutline.ledger import allowance
-
-    if rng.seeded:
-        raise ParameterError(
-            "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
-        )
-    account = books.show(dataset)
-    if account.adjacency is not Adjacency.ADD_REMOVE:
-        raise ParameterError(
-            "a table by groups protects a user joining or leaving",
-            f"{dataset!r} is kept under {account.adjacency}",
-            "Release group by group, with where.",
-        )
-    if account.unit is not None and account.unit != user:
-        raise ParameterError(
-            f"{dataset!r} protects those named in its own column",
-            f"user={user!r}, for {account.unit!r}",
-            f"Pass user={account.unit!r}.",
-        )
-    return allowance(account, epsilon=epsilon, delta=delta, releases=releases)
-
-
-def _calibrated(
-    kind: Any, budget: Budget, limits: Filter | None, told: dict[str, Any], *, counted: int | None
-) -> tuple[Any, NoisyCounts | None]:
-    """Calibrate the one mechanism of all groups, with noisy counts of up to ``counted`` items if asked."""
-    if counted is None:
-        return kind.calibrate(budget, adjacency=Adjacency.ADD_REMOVE, filter=limits, **told), None
-    if limits is None:
-        return calibrate_with_counts(kind, budget, counted=counted, adjacency=Adjacency.ADD_REMOVE, **told)
-    mine = fraction_down(Fraction(limits.rdp) / 5)
-    rest = replace(limits, rdp=fraction_down(Fraction(limits.rdp) - Fraction(mine)))
-    ready = kind.calibrate(budget, adjacency=Adjacency.ADD_REMOVE, filter=rest, **told)
-    return ready, NoisyCounts.calibrate(budget, filter=replace(limits, rdp=mine, delta=0.0), max_k=counted)
-
-
-def _release(ready: Any, noisy: NoisyCounts | None, histogram: Histogram, rng: Source) -> Release:
-    release: Release = ready.release(histogram, rng=rng)
-    return release if noisy is None else with_counts(release, histogram, noisy, rng=rng)
 
 
 def dearest(costs: Sequence[Cost], number: int) -> Cost | None:
