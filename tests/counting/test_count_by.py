@@ -113,10 +113,15 @@ def test_groups_in_the_type_of_their_column(tmp_path):
     pq.write_table(pa.table({"u": [1, 2], "i": ["x", "y"], "day": pa.array(days, pa.date32())}), path)
     answers = count_by(path, user="u", item="i", by="day", groups=days[::-1], max_k=1)
     assert [shown(h) for h in answers.values()] == [(("y",), [1, 0]), (("x",), [1, 0])]
-    with pytest.raises(ColumnTypeError, match="groups must be values of the by column's type, DATE"):
-        count_by(path, user="u", item="i", by="day", groups=["2020-01-01"], max_k=1)
-    with pytest.raises(ColumnTypeError, match="groups"):
-        check(path, user="u", item="i", by="day", groups=["2020-01-01"])
+    written = count_by(path, user="u", item="i", by="day", groups=["2020-01-02", "2020-01-01"], max_k=1)
+    assert {day: shown(h) for day, h in written.items()} == {str(day): shown(h) for day, h in answers.items()}
+    for wrong in (["2020-01-32"], [1], [dt.datetime(2020, 1, 1)]):
+        with pytest.raises(ColumnTypeError, match="groups must be values of the by column's type, DATE"):
+            count_by(path, user="u", item="i", by="day", groups=wrong, max_k=1)
+        with pytest.raises(ColumnTypeError, match="groups"):
+            check(path, user="u", item="i", by="day", groups=wrong)
+    with pytest.raises(ColumnTypeError, match="groups must stay distinct"):
+        check(path, user="u", item="i", by="day", groups=["2020-01-01", days[0]])
     check(path, user="u", item="i", by="day", groups=days)
 
 

@@ -20,8 +20,11 @@ import pytest
 from cutline.counting import check, count, count_by
 from cutline.errors import ColumnTypeError, EngineError, ParameterError, SourceError, WhereError
 
-# Ibis 12 calls a method that DuckDB 2.0 has renamed.
-pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+# Ibis 12 calls a method that DuckDB 2.0 has renamed; pyspark 3.5 compares versions with a deprecated class.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:distutils Version classes:DeprecationWarning"),
+]
 
 MAX_K = 3
 LOCAL = ["parquet", "pandas", "polars", "arrow"]
@@ -46,6 +49,7 @@ def spark():
         "spark.default.parallelism": "2",
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     }
     builder = SparkSession.builder.master("local[2]").appName("cutline")
     for name, value in settings.items():

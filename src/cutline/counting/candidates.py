@@ -71,6 +71,7 @@ def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column
     import pyarrow as pa
 
     array: Any = None
+    values = [_dated(value, declared) for value in values]
     python, carrier = ((int, Decimal), declared.lower()) if declared.startswith("DECIMAL(") else _CARRIERS[declared]
     wrong = next((value for value in values if not _is(value, python)), None)
     if wrong is None:
@@ -93,6 +94,17 @@ def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column
             f"two that are one in {declared}",
             "List each once, in the precision of the column.",
         )
+
+
+def _dated(value: Item, declared: str) -> Item:
+    """Read a date or moment written as in ISO 8601, as lists in text files have them; leave all else for the type check."""
+    kind = {"DATE": dt.date, "TIMESTAMP": dt.datetime}.get(declared.partition("_")[0])
+    if kind is None or not isinstance(value, str):
+        return value
+    try:
+        return kind.fromisoformat(value)
+    except ValueError:
+        return value
 
 
 def _is(value: object, python: tuple[type, ...]) -> bool:
