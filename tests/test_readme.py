@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cutline.verify import checks
+from cutline.checks import checks
 
 
 def test_the_size_of_the_exhaustive_check_is_the_one_quoted():

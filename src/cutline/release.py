@@ -90,7 +90,7 @@ class Release:
         span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
         parameters = ", ".join(f"{k} = {v}" for k, v in self.mechanism.items() if k in ("max_k", "k"))
         sentence = (
-            f"({_digits_up(epsilon, 4)}, {_digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
+            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
             f"whatever the outcome; {self.mechanism['name']} with {parameters}."
         )
         return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
@@ -105,7 +105,7 @@ class Release:
         return worst.epsilon(delta), delta, 1
 
 
-def _digits_up(value: float, digits: int) -> str:
+def digits_up(value: float, digits: int) -> str:
     """Print a number with that many digits, rounded up: a guarantee is never printed stronger than it is."""
     if not math.isfinite(value):
         return "inf"

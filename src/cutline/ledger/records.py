@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from cutline.ledger.sums import Sums
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.rounding import fraction_up
-from cutline.release import _digits_up as digits_up
+from cutline.release import digits_up
 
 
 class Settleable(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.privacy import Budget, Cost
-from cutline.release import _digits_up as digits_up
+from cutline.release import digits_up
 
 Int8Array: TypeAlias = npt.NDArray[np.int8]
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from cutline.pate.labels import Labels
 from cutline.privacy import Adjacency
-from cutline.release import _digits_up as digits_up
+from cutline.release import digits_up
 
 Unit = Literal["record", "group"]
 

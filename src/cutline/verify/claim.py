@@ -86,7 +86,7 @@ def _clip_level(p: FloatArray, q: FloatArray) -> FloatArray:
     shared = np.isfinite(ratio)
     sorted_p, sorted_q = np.where(shared, sorted_p, 0.0), np.where(shared, sorted_q, 0.0)
     below_p = np.cumsum(sorted_p, axis=1) - sorted_p  # of all smaller ratios
-    rest_q = sorted_q.sum(axis=1, keepdims=True) - (np.cumsum(sorted_q, axis=1) - sorted_q)
+    rest_q = np.cumsum(sorted_q[:, ::-1], axis=1)[:, ::-1]  # from the tail: a total minus a sum would cancel there
     reach = np.where(shared, below_p + np.where(shared, ratio, 0.0) * rest_q, -np.inf)
     target = 1 - 4 * _LAW_ERROR
     crossed = reach >= target
