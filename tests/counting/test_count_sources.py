@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cutline.counting import count
+from cutline.counting.frames import frame_of
 from cutline.histogram import ClosedHistogram, OpenHistogram
 
 MAX_K = 3
@@ -187,6 +188,16 @@ def test_pandas_extension_types():
     )
     assert answer(count(frame, user="u", item="i", max_k=1)) == (("a",), [2, 0])
     assert answer(count(frame, user="u", item="j", max_k=1)) == (("x",), [2, 0])
+
+
+def test_text_of_frames_is_not_copied():
+    values = ["a long enough name to live outside of a view", None, "é"] * 1000
+    pandas = pd.DataFrame({"u": range(3000), "i": pd.Series(values, dtype="str")})
+    polars = pl.DataFrame({"u": range(3000), "i": values})
+    before = pa.total_allocated_bytes()
+    columns = [frame_of(frame)._column("i", 1) for frame in (pandas, polars)]
+    assert pa.total_allocated_bytes() - before < 50_000  # each copy would be 50 kB and more
+    assert [column.to_pylist() for column in columns] == [values, values]
 
 
 def test_globs_read_all_files_and_literal_paths_win(tmp_path):

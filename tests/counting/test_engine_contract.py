@@ -49,6 +49,7 @@ def spark():
         "spark.default.parallelism": "2",
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     }
     builder = SparkSession.builder.master("local[2]").appName("cutline")

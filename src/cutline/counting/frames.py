@@ -1,8 +1,8 @@
 r"""Tables in memory: pandas, polars and pyarrow, recognised without importing any of them.
 
-Only the columns that are needed are handed to the engine, as one pyarrow table. A pandas column of Python objects has
-no declared type: it is read as text, value by value, so that one odd value changes nobody else's. So is a pandas
-categorical, because its categories are collected from the rows.
+Only the columns that are needed are handed to the engine, as one pyarrow table over the frame's own buffers. A pandas
+column of Python objects has no declared type: it is read as text, value by value, so that one odd value changes nobody
+else's. So is a pandas categorical, because its categories are collected from the rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Frame:
             if self.kind == "pandas":
                 column = _pandas_column(self.table.iloc[:, position])
             elif self.kind == "polars":
-                column = self.table.get_column(name).to_arrow()
+                column = _polars_column(self.table.get_column(name))
             else:
                 column = self.table.column(position)
         except Exception:  # pyarrow and polars quote values; nothing of them is passed on
@@ -88,10 +88,19 @@ def _unknown(name: str) -> ColumnTypeError:
     )
 
 
+def _polars_column(series: Any) -> Any:
+    import polars as pl
+
+    # Text stays where it is as a view; the older layout would be a copy.
+    return series.to_arrow(compat_level=pl.CompatLevel.newest()) if series.dtype == pl.String else series.to_arrow()
+
+
 def _pandas_column(series: Any) -> Any:
     import pyarrow as pa
 
     dtype = type(series.dtype).__name__
+    if dtype == "StringDtype" and series.dtype.storage == "pyarrow":
+        return pa.array(series.array)  # the buffers themselves
     if dtype == "CategoricalDtype":
         codes = series.cat.codes.to_numpy()
         categories = series.cat.categories
