@@ -313,6 +313,15 @@ def test_a_table_is_public_and_can_be_stored(cases):
     assert again.cost == found.cost
 
 
+def test_days_may_be_listed_as_text(cases):
+    options = {"user": "person", "item": "state", "by": "day", "max_k": 6, "test": "paper"}
+    days, texts = (
+        top_by(cases, groups=groups, rng=SeededSource(4), **options) for groups in (DAYS, [str(day) for day in DAYS])
+    )
+    assert list(texts.releases) == [str(day) for day in DAYS]
+    assert list(texts.releases.values()) == list(days.releases.values())
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
