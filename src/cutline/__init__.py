@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cutline.api import count, plan, top
     from cutline.errors import CutlineError
+    from cutline.grouped import top_by
     from cutline.histogram import ClosedHistogram, OpenHistogram
     from cutline.ledger import Ledger
     from cutline.mechanisms import StableTopK
+    from cutline.pate.classifier import PATEClassifier
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
 
@@ -29,20 +31,24 @@ __all__ = [
     "Filter",
     "Ledger",
     "OpenHistogram",
+    "PATEClassifier",
     "Release",
     "StableTopK",
     "__version__",
     "count",
     "plan",
     "top",
+    "top_by",
 ]
 
 _HOMES = {
     "cutline.api": ("count", "plan", "top"),
     "cutline.errors": ("CutlineError",),
+    "cutline.grouped": ("top_by",),
     "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
     "cutline.ledger": ("Ledger",),
     "cutline.mechanisms": ("StableTopK",),
+    "cutline.pate.classifier": ("PATEClassifier",),
     "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
     "cutline.release": ("Release",),
 }

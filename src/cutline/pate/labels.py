@@ -9,12 +9,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cutline.privacy import Budget, Cost
+from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import digits_up
 
 Int8Array: TypeAlias = npt.NDArray[np.int8]
 
 MISSING = -1
+_PROTECTS = {
+    Adjacency.ADD_REMOVE: "one teacher's ballot being there or not",
+    Adjacency.REPLACE: "one teacher's whole ballot changing",
+}
 _STATED_DELTA = 1e-6  # of the sentence, when no budget says otherwise
 
 
@@ -70,16 +74,16 @@ class Labels:
     @property
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, queries, adjacency; the same whatever the labels."""
-        epsilon, delta = self._stated()
+        epsilon, delta = self.stated()
         span = "this one query" if self.queries == 1 else f"these {self.queries} queries together"
         shape = f"{self.mechanism['teachers']} teachers, {self.mechanism['labels']} labels"
         sentence = (
-            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
+            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {_PROTECTS[self.cost.adjacency]}; covers {span}, "
             f"whatever the labels; {self.mechanism['name']} with {shape}."
         )
         return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
 
-    def _stated(self) -> tuple[float, float]:
+    def stated(self) -> tuple[float, float]:
         """Return the budget if the batch fits it; otherwise the batch's own cost speaks."""
         if self.budget is not None and self.queries <= self.budget.releases:
             total = Budget(epsilon=self.budget.epsilon, delta=self.budget.delta)

@@ -45,7 +45,7 @@ class OptimalVote(CoinVote):
     >>> labels.values[:, :2].mean(axis=0).tolist()
     [1.0, 0.0]
     >>> labels.guarantee.split("; ")[:2]
-    ["(2, 1e-06)-DP for one voter's whole ballot changing", 'covers these 10 queries together, whatever the labels']
+    ["(2, 1e-06)-DP for one teacher's whole ballot changing", 'covers these 10 queries together, whatever the labels']
     """
 
     name: ClassVar[str] = "optimal-vote"

@@ -78,7 +78,7 @@ class Privacy:
 
 def state(labels: Labels, *, unit: Unit) -> Privacy:
     """Put the guarantee of released labels into the words of records."""
-    epsilon, delta = labels._stated()
+    epsilon, delta = labels.stated()
     return Privacy(
         epsilon=epsilon,
         delta=delta,

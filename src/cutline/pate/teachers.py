@@ -156,7 +156,7 @@ def _count_batch(
     template: Any, shards: list[Shard], public: Any, aggregator: Aggregator, home: int
 ) -> tuple[int, IntArray]:
     """Return how many teachers voted, and their counts; runs in a worker process or here."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
     # Teachers are many and small: they run side by side, and threads inside each would only be in each other's way.

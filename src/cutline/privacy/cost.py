@@ -129,4 +129,12 @@ def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:
     for use in uses:
         times[use.curve, use.delta] = times.get((use.curve, use.delta), 0) + use.times
     merged = (Use(curve=curve, delta=delta, times=n) for (curve, delta), n in times.items())
-    return tuple(sorted(merged, key=lambda u: (u.curve.kind, u.delta, json.dumps(curve_to_dict(u.curve)))))
+    if len(times) == 1:
+        return tuple(merged)
+    return tuple(sorted(merged, key=lambda u: (u.curve.kind, u.delta, _written(u.curve))))
+
+
+@lru_cache(maxsize=256)
+def _written(curve: Curve) -> str:
+    """Return a curve as text, the last thing uses are sorted by; a bit table of a thousand values is long to write."""
+    return json.dumps(curve_to_dict(curve))
