@@ -38,6 +38,11 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             ("exp2-covid", "top 15 states by daily new cases, ten days together", "covid:run"),
             ("exp2-covid-cumulative", "the same on cumulative cases", "covid:run_cumulative"),
             ("exp2-synthetic", "one cliff at k, for k from 10 to 1500", "cliff:run"),
+            (
+                "exp3",
+                "multi-label PATE: what it costs, and what each aggregator makes of the ballots",
+                "multilabel_pate:run",
+            ),
             ("adaptive-k", "where the top ends: chance of release and chosen k against epsilon", "adaptive_k:run"),
             ("one-gap", "the gap each mechanism needs, for 1 to 1000 releases", "one_gap_study:run"),
         )

@@ -1,0 +1,95 @@
+r"""What teachers said about public examples, and what was true: the input of every aggregator in the study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.histogram import IntArray
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Votes: TypeAlias = Mapping[int | None, IntArray]  # by ballot limit; None: ballots as they are
+Measure: TypeAlias = Literal["right", "f1"]
+
+
+class Score(NamedTuple):
+    """How good released labels are."""
+
+    answered: float  # share of all labels that went out
+    correct: float  # share of those that are right; not a number if none went out
+    right: float  # share of all labels that went out and are right
+    f1: float  # of the labels set, over all queries and labels; a missing label is one that is not set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Poll:
+    r"""Votes on queries whose true labels are known; simulated or of public data, so nothing in it is private.
+
+    Parameters
+    ----------
+    name, title
+        The title says so if data are generated.
+    teachers
+        How many voted.
+    truth
+        Shape (queries, labels).
+    votes
+        Counts of the same shape, for each ballot limit.
+    limit
+        The limit that limited aggregators are run with; public.
+    phantoms
+        Public ballots that say yes to everything, added to the real ones: with P of them beside T teachers, "more than half"
+        means more than (T - P) / 2 real votes. They are nobody's, so every guarantee stays as it is.
+    window
+        The most labels that StableTopK may release; public. None: all of them.
+    measure
+        Which score says how good labels are: ``right`` or, where few labels are set, ``f1``.
+    """
+
+    name: str
+    title: str
+    teachers: int
+    truth: Bools
+    votes: Votes
+    limit: int
+    phantoms: int = 0
+    window: int | None = None
+    measure: Measure = "right"
+
+    @property
+    def majority(self) -> Bools:
+        """What the plain majority says, phantoms included; no privacy."""
+        return self.majority_of(None)
+
+    def majority_of(self, limit: int | None) -> Bools:
+        """Return what the plain majority of limited ballots says."""
+        return np.greater(2 * (self.votes[limit] + self.phantoms), self.teachers + self.phantoms)
+
+    def box(self, aggregator: str, limit: int | None) -> tuple[IntArray, int]:
+        """Return the votes an aggregator reads, and its number of teachers."""
+        # StableTopK compares labels with each other and with nothing, so a ballot that says yes to all has no meaning there.
+        phantoms = 0 if aggregator == "stable-top-k-vote" else self.phantoms
+        return self.votes[limit] + phantoms, self.teachers + phantoms
+
+
+def score(values: npt.NDArray[Any], truth: Bools) -> Score:
+    r"""Compare labels (1, 0, or -1 where missing) with the truth.
+
+    Examples
+    --------
+    >>> score(np.array([[1, 0], [-1, 1]]), np.array([[True, True], [True, True]]))
+    Score(answered=0.75, correct=0.6666666666666666, right=0.5, f1=0.6666666666666666)
+    """
+    known = values != -1
+    right = (known & ((values == 1) == truth)).sum()
+    hits = 2 * ((values == 1) & truth).sum() / max(int((values == 1).sum() + truth.sum()), 1)
+    return Score(
+        answered=float(known.mean()),
+        correct=float(right / known.sum()) if known.any() else float("nan"),
+        right=float(right / truth.size),
+        f1=float(hits),
+    )

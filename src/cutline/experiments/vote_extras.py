@@ -1,0 +1,92 @@
+r"""Two more questions to a poll: what a ballot limit buys, and what a student learns from the labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.experiments.polls import Poll, Score, score
+from cutline.experiments.taught_ballots import Lesson, teacher
+from cutline.experiments.vote_study import LINES, RELATIONS, Line, labels_of
+from cutline.pate.student import fit_student
+from cutline.privacy import Adjacency
+
+
+class Limited(NamedTuple):
+    """Scores at one limit: of the plain majority, and of the trials of OptimalVote and of PATE with Gaussian noise."""
+
+    majority: float
+    optimal: dict[Adjacency, list[float]]
+    gaussian: dict[Adjacency, list[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitCell:
+    """One ballot limit, or none, on one poll at one epsilon."""
+
+    poll: Poll
+    limit: int | None
+    epsilon: float
+    trials: int
+
+    def __call__(self, seed: int) -> Limited:
+        """Run both aggregators under both relations."""
+        limited = self.limit is not None
+        poll = self.poll if self.limit is None else replace(self.poll, limit=self.limit)
+
+        def scores(name: str, adjacency: Adjacency) -> list[float]:
+            line = Line(aggregator=name, limited=limited)
+            found = labels_of(poll, line, epsilon=self.epsilon, adjacency=adjacency, trials=self.trials, seed=seed)
+            return [getattr(score(values, poll.truth), poll.measure) for values in found]
+
+        plain = score(poll.majority_of(self.limit).astype(np.int8), poll.truth)
+        gaussian = "pate-tau" if limited else "pate-gaussian"
+        return Limited(
+            majority=getattr(plain, poll.measure),
+            optimal={adjacency: scores("optimal-vote", adjacency) for adjacency in RELATIONS},
+            gaussian={adjacency: scores(gaussian, adjacency) for adjacency in RELATIONS},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudentCell:
+    """Students of one aggregator at several epsilons; with no line, of the plain majority and of the truth."""
+
+    lesson: Lesson
+    line: str | None
+    epsilons: tuple[float, ...]
+    trials: int
+    penalty: float = 10.0
+
+    def __call__(self, seed: int) -> dict[tuple[Adjacency, float] | str, list[Score]]:
+        """Train a student on every trial's labels and test it on examples that nobody has seen."""
+        poll = self.lesson.poll
+        if self.line is None:
+            return {
+                "majority": [self._student(poll.majority.astype(np.int8))],
+                "truth": [self._student(poll.truth.astype(np.int8))],
+                "everything": [score(self.lesson.everything, self.lesson.truth)],
+            }
+        found: dict[tuple[Adjacency, float] | str, list[Score]] = {}
+        for adjacency in RELATIONS:
+            for epsilon in self.epsilons:
+                labels = labels_of(
+                    poll, LINES[self.line], epsilon=epsilon, adjacency=adjacency, trials=self.trials, seed=seed
+                )
+                found[adjacency, epsilon] = [self._student(values) for values in labels]
+        return found
+
+    def _student(self, labels: npt.NDArray[np.int8]) -> Score:
+        from threadpoolctl import threadpool_limits
+
+        public, features = (each.astype(np.float64) for each in (self.lesson.public, self.lesson.features))
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")  # labels that went out with one value only: the tables show what that costs
+            # Wide integers, as for the teachers.
+            student = fit_student(teacher(self.penalty), public, labels.astype(np.int64))
+            said = student.predict(features)
+        return score(said, self.lesson.truth)
