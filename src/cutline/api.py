@@ -5,26 +5,29 @@ Everything public is checked, and the mechanism calibrated, before a row is read
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutline.counting import check, count
-from cutline.errors import AdjacencyError, DomainError, ParameterError
-from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k
+from cutline.counting.question import Progress
+from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
 from cutline.mechanisms import Mechanism
-from cutline.mechanisms import mechanism as registered
-from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
-from cutline.privacy import Adjacency, Budget, Filter
-from cutline.privacy.rounding import fraction_down
+from cutline.privacy import Adjacency, Budget
 from cutline.release import Release
 from cutline.sampling import Source, resolve
+from cutline.terms import (
+    calibrated_pair,
+    checked,
+    default_max_k,
+    default_mechanism,
+    opened_books,
+    relation,
+    released,
+    terms,
+)
 
 if TYPE_CHECKING:
     from cutline.ledger import Ledger
@@ -51,6 +54,7 @@ def top(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    progress: Progress | None = None,
     rng: Source | None = None,
     **public: Any,
 ) -> Release:
@@ -89,6 +93,8 @@ def top(
         How much memory the engine may use before it spills to disk, like ``"1GB"``.
     ledger, dataset, analyst
         The books (a `cutline.Ledger`, or its address), the account to charge and, if its owner asks for one, a name.
+    progress
+        Told, now and then, the share of the counting that is done, from 0 to 1.
     rng
         None is the operating system's source; a seeded one makes a simulation, which says so and which no ledger takes.
     **public
@@ -114,7 +120,7 @@ def top(
     (3, ['castle', 'harbour', 'museum'])
     """
     rng = resolve(rng)
-    kind, told = _checked(
+    kind, told = checked(
         mechanism or default_mechanism(k),
         closed=candidates is not None,
         candidates=None if candidates is None else len(candidates),
@@ -130,15 +136,15 @@ def top(
         "memory_limit": memory_limit,
     }
     with opened_books(ledger, dataset=dataset, analyst=analyst) as books:
-        relation, budget, limits = _terms(
+        protects, budget, limits = terms(
             books, dataset, rng, adjacency=adjacency, user=user, epsilon=epsilon, delta=delta, releases=releases
         )
         counted = max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,))) if counts else None
-        ready, noisy = calibrated_pair(kind, budget, limits, adjacency=relation, told=told, counted=counted)
+        ready, noisy = calibrated_pair(kind, budget, limits, adjacency=protects, told=told, counted=counted)
         looked_at = max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k)
 
         def work() -> Release:
-            return _run(ready, noisy, count(source, **question, max_k=looked_at), rng)
+            return released(ready, noisy, count(source, **question, max_k=looked_at, progress=progress), rng)
 
         if books is None or dataset is None:
             return work()
@@ -150,94 +156,6 @@ def top(
             dataset=dataset,
             analyst=analyst,
         )
-
-
-def _run(ready: Any, noisy: NoisyCounts | None, histogram: Histogram, rng: Source) -> Release:
-    release: Release = ready.release(histogram, rng=rng)
-    return release if noisy is None else with_counts(release, histogram, noisy, rng=rng)
-
-
-@contextmanager
-def opened_books(
-    ledger: Ledger | str | os.PathLike[str] | None, *, dataset: str | None, analyst: str | None
-) -> Iterator[Ledger | None]:
-    """Open the books if they are given by their address; refuse half an account."""
-    if (ledger is None) != (dataset is None) or (ledger is None and analyst is not None):
-        raise ParameterError(
-            "a ledger and a dataset go together",
-            "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
-            "Pass ledger and dataset, or neither.",
-        )
-    if ledger is None or not isinstance(ledger, str | os.PathLike):
-        yield ledger
-        return
-    from cutline.ledger import Ledger as Books
-
-    with Books(ledger) as books:
-        yield books
-
-
-def _terms(
-    books: Ledger | None,
-    dataset: str | None,
-    rng: Source,
-    *,
-    adjacency: Adjacency | str | None,
-    user: str | None,
-    epsilon: float | None,
-    delta: float | None,
-    releases: int | None,
-) -> tuple[Adjacency, Budget, Filter | None]:
-    """Return who is protected, the budget of all releases of this kind and, with a ledger, its limits at the ledger's order."""
-    asked = None if adjacency is None else _relation(adjacency)
-    if books is None or dataset is None:
-        budget = Budget(
-            epsilon=1.0 if epsilon is None else epsilon,
-            delta=1e-6 if delta is None else delta,
-            releases=1 if releases is None else releases,
-        )
-        return asked or Adjacency.ADD_REMOVE, budget, None
-    from cutline.ledger import allowance
-
-    if rng.seeded:
-        raise ParameterError(
-            "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
-        )
-    account = books.show(dataset)
-    if asked not in (None, account.adjacency):
-        raise AdjacencyError(
-            f"{dataset!r} is kept under one adjacency relation, {account.adjacency}",
-            str(asked),
-            "Leave adjacency out; the dataset's is taken.",
-        )
-    if None not in (account.unit, user) and account.unit != user:
-        raise ParameterError(
-            f"{dataset!r} protects those named in its own column",
-            f"user={user!r}, for {account.unit!r}",
-            f"Pass user={account.unit!r}.",
-        )
-    return account.adjacency, *allowance(account, epsilon=epsilon, delta=delta, releases=releases)
-
-
-def calibrated_pair(
-    kind: Any,
-    budget: Budget,
-    limits: Filter | None,
-    *,
-    adjacency: Adjacency,
-    told: dict[str, Any],
-    counted: int | None,
-) -> tuple[Any, NoisyCounts | None]:
-    """Calibrate a mechanism and, if asked, noisy counts of up to ``counted`` items for a fifth of the Rényi limit."""
-    if counted is None:
-        return kind.calibrate(budget, adjacency=adjacency, filter=limits, **told), None
-    if limits is None:
-        return calibrate_with_counts(kind, budget, counted=counted, adjacency=adjacency, **told)
-    mine = fraction_down(Fraction(limits.rdp) / 5)
-    rest = replace(limits, rdp=fraction_down(Fraction(limits.rdp) - Fraction(mine)))
-    ready = kind.calibrate(budget, adjacency=adjacency, filter=rest, **told)
-    allowed = replace(limits, rdp=mine, delta=0.0)
-    return ready, NoisyCounts.calibrate(budget, adjacency=adjacency, filter=allowed, max_k=counted)
 
 
 def calibrated(
@@ -272,50 +190,9 @@ def calibrated(
     **public
         The mechanism's own parameters.
     """
-    kind, told = _checked(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **public)
-    ready: Mechanism = kind.calibrate(budget, adjacency=_relation(adjacency), **told)
+    kind, told = checked(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **public)
+    ready: Mechanism = kind.calibrate(budget, adjacency=relation(adjacency), **told)
     return ready
-
-
-def _checked(
-    name: str, *, closed: bool | None, candidates: int | None, k: int | None, max_k: int | None, **public: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Return the mechanism and its parameters, or refuse for a public reason."""
-    kind = registered(name)
-    if max_k is not None:
-        check_max_k(max_k)
-    domain = "closed" if closed else "open"
-    if closed is not None and domain not in kind.domains:
-        raise DomainError(
-            f"{name} works on a domain that is {' or '.join(kind.domains)}",
-            f"a domain that is {domain}",
-            "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
-        )
-    accepted = inspect.signature(kind.calibrate).parameters
-    unknown = sorted(set(public) - set(accepted))
-    if unknown:
-        known = sorted(set(accepted) - {"budget", "filter"})
-        raise ParameterError(
-            f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
-        )
-    if ("k" in accepted) != (k is not None):
-        raise ParameterError(
-            f"{name} must be told k" if k is None else f"{name} finds k by itself",
-            f"k={k}",
-            "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
-        )
-    offered = {"k": k, "max_k": max_k, "candidates": candidates}
-    return kind, public | {key: value for key, value in offered.items() if key in accepted and value is not None}
-
-
-def default_max_k(k: int | None) -> int:
-    """Return how many counts are looked at unless the caller says."""
-    return 100 if k is None else max(100, 10 * k) if isinstance(k, int) else 100
-
-
-def default_mechanism(k: int | None) -> str:
-    """Return the mechanism for an open question, or for a told k."""
-    return "stable-top-k" if k is None else "test-first"
 
 
 def plan(
@@ -337,13 +214,4 @@ def plan(
     max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
-    return compare(budget, adjacency=_relation(adjacency), k=k, max_k=max_k, prior=known)
-
-
-def _relation(adjacency: Adjacency | str) -> Adjacency:
-    try:
-        return Adjacency(adjacency)
-    except ValueError:
-        raise ParameterError(
-            "adjacency must be add-remove or replace", f"{adjacency!r}", "Logs of users take add-remove."
-        ) from None
+    return compare(budget, adjacency=relation(adjacency), k=k, max_k=max_k, prior=known)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cutline.api import _checked, _run, _terms, calibrated_pair, default_max_k, default_mechanism, opened_books
 from cutline.counting import check, count_by
 from cutline.counting.question import Progress, group_by
 from cutline.errors import ParameterError
@@ -22,6 +21,7 @@ from cutline.histogram import Item
 from cutline.privacy import Adjacency, Budget, Cost, Gaussian
 from cutline.release import Release
 from cutline.sampling import Source, resolve
+from cutline.terms import calibrated_pair, checked, default_max_k, default_mechanism, opened_books, released, terms
 
 if TYPE_CHECKING:
     from cutline.ledger import Ledger
@@ -185,7 +185,7 @@ def top_by(
     """
     rng = resolve(rng)
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
-    kind, told = _checked(
+    kind, told = checked(
         mechanism or default_mechanism(k),
         closed=candidates is not None,
         candidates=None if candidates is None else len(candidates),
@@ -205,7 +205,7 @@ def top_by(
         "memory_limit": memory_limit,
     }
     with opened_books(ledger, dataset=dataset, analyst=analyst) as books:
-        relation, budget, limits = _terms(
+        relation, budget, limits = terms(
             books, dataset, rng, adjacency=adjacency, user=user, epsilon=epsilon, delta=delta, releases=releases
         )
         if relation is not Adjacency.ADD_REMOVE:
@@ -223,7 +223,7 @@ def top_by(
 
         def work() -> GroupedRelease:
             histograms = count_by(source, **question, max_k=ranks, progress=progress)
-            found = {group: _run(ready, noisy, histogram, rng) for group, histogram in histograms.items()}
+            found = {group: released(ready, noisy, histogram, rng) for group, histogram in histograms.items()}
             return GroupedRelease(by=by, releases=found, groups_per_user=touched, budget=budget, reserved=reserved)
 
         if books is None or dataset is None:

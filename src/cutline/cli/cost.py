@@ -40,9 +40,10 @@ def cost(
       cutline cost --epsilon 1 --releases 10
       cutline cost --test paper --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.api import calibrated, default_max_k, default_mechanism
+    from cutline.api import calibrated
     from cutline.cli.show import working
     from cutline.privacy import Budget
+    from cutline.terms import default_max_k, default_mechanism
 
     max_k = default_max_k(k) if max_k is None else max_k
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)

@@ -23,15 +23,15 @@ def check_plot(path: Path | None) -> None:
         raise ParameterError("a figure must go where it can be written", f"{str(path)!r}", "Choose another path.")
 
 
-def read_candidates(path: Path) -> list[Item]:
-    """Read one candidate per line, or a JSON list of text and whole numbers."""
-    text = _read_text(path, "the candidates")
+def read_list(path: Path, what: str) -> list[Item]:
+    """Read one item per line, or a JSON list of text and whole numbers; ``what`` names them, like "the candidates"."""
+    text = _read_text(path, what)
     if path.suffix.lower() != ".json":
         return [line for line in text.split("\n") if line]
     listed = _read_json(text)
     if not isinstance(listed, list) or not all(isinstance(item, str | int) for item in listed):
         raise SourceError(
-            "candidates in JSON must be one list of text or whole numbers",
+            f"{what} in JSON must be one list of text or whole numbers",
             f"{str(path)!r}",
             'Write it like ["castle", "harbour"].',
         )

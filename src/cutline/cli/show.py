@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +39,21 @@ def working(sentence: str) -> Iterator[None]:
         return
     with console.status(sentence):
         yield
+
+
+@contextmanager
+def counting(sentence: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar on standard error while a log is counted, if somebody is watching; yields what to tell the share to."""
+    console = talk()
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(sentence, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 def printable(item: object) -> str:

@@ -2,8 +2,9 @@ r"""``cutline top``: a log in, a private top set out."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +64,20 @@ def top(
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COL", help="One top set per group of this column; needs --groups.")
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="All groups of the table, a public list: a text file with one per line, or a .json list.",
+        ),
+    ] = None,
+    max_groups_per_user: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Let each user count in at most N groups.  [default: in all, at a price]"),
+    ] = None,
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")
     ] = None,
@@ -81,40 +96,53 @@ def top(
       cutline top checkins.parquet --user user_id --item venue
       cutline top checkins.parquet --user user_id --item venue --k 10 --counts
       cutline top 'logs/*.csv' --user who --item page --where "country = 'FR'" --json
+      cutline top checkins.parquet --user user_id --item venue --by day --groups days.txt
       cutline top checkins.parquet --user user_id --item venue --ledger books.db --dataset checkins
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline import api
-    from cutline.cli.files import check_plot, read_candidates
-    from cutline.cli.show import print_release, release_dict, talk, working
+    from cutline.cli.files import check_plot, read_list
+    from cutline.cli.show import counting, print_release, release_dict, talk
 
     check_plot(plot)
-    listed = None if candidates is None else read_candidates(candidates)
-    with working("Counting distinct users per item"):
-        release = api.top(
-            log,
-            user=user,
-            item=item,
-            epsilon=epsilon,
-            delta=delta,
-            releases=releases,
-            k=k,
-            max_k=max_k,
-            mechanism=mechanism,
-            adjacency=None if adjacency is None else str(adjacency),
-            candidates=listed,
-            counts=counts,
-            where=where,
-            memory_limit=memory_limit,
-            ledger=ledger,
-            dataset=dataset,
-            analyst=analyst,
-            **o.given(min_k=min_k, target=target, weight=weight, clip=clip, choose=choose, test=test),
-        )
+    _check_groups(by, groups, max_groups_per_user, plot)
+    asked: dict[str, Any] = {
+        "user": user,
+        "item": item,
+        "epsilon": epsilon,
+        "delta": delta,
+        "releases": releases,
+        "k": k,
+        "max_k": max_k,
+        "mechanism": mechanism,
+        "adjacency": None if adjacency is None else str(adjacency),
+        "candidates": None if candidates is None else read_list(candidates, "the candidates"),
+        "counts": counts,
+        "where": where,
+        "memory_limit": memory_limit,
+        "ledger": ledger,
+        "dataset": dataset,
+        "analyst": analyst,
+        **o.given(min_k=min_k, target=target, weight=weight, clip=clip, choose=choose, test=test),
+    }
+    with counting("Counting distinct users per item") as progress:
+        if by is not None and groups is not None:
+            from cutline.cli.show_groups import grouped_dict, print_grouped
+            from cutline.grouped import top_by
+
+            listed = read_list(groups, "the groups")
+            table = top_by(
+                log, by=by, groups=listed, max_groups_per_user=max_groups_per_user, progress=progress, **asked
+            )
+            as_plain, as_text = partial(grouped_dict, table), partial(print_grouped, table, header=item)
+        else:
+            from cutline.api import top as release_top
+
+            release = release_top(log, progress=progress, **asked)
+            as_plain, as_text = partial(release_dict, release), partial(print_release, release, header=item)
     account = _account(ledger, dataset)
     if as_json:
-        print_json(release_dict(release) | ({} if account is None else {"ledger": account.to_dict()}))
+        print_json(as_plain() | ({} if account is None else {"ledger": account.to_dict()}))
     else:
-        print_release(release, header=item)
+        as_text()
         if account is not None:
             _print_account(account)
     if plot is not None:
@@ -122,6 +150,22 @@ def top(
 
         plot_release(release, plot)
         talk().print(f"Figure written to {plot}", soft_wrap=True)
+
+
+def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: Path | None) -> None:
+    """Refuse half a table, and a figure of one."""
+    from cutline.errors import ParameterError
+
+    if by is None and (groups is not None or most is not None):
+        raise ParameterError("a table of groups needs the column that names them", "no --by", "Pass --by COL.")
+    if by is not None and groups is None:
+        raise ParameterError(
+            "the groups of a table are listed by you; taken from the log they would tell who is in it",
+            f"--by {by} without --groups",
+            "List them in a file: --groups days.txt.",
+        )
+    if by is not None and plot is not None:
+        raise ParameterError("a figure shows one release, not a table", "--plot with --by", "Leave --plot out.")
 
 
 def _account(ledger: str | None, dataset: str | None) -> Account | None:
