@@ -73,3 +73,87 @@ def test_a_ledger_opened_before_a_fork_works_in_every_child(file_ledger, tmp_pat
         [sys.executable, "-c", script], input=json.dumps(order), capture_output=True, text=True, timeout=120
     )
     assert json.loads(done.stdout) == [[0, 0, 0, 0], 4], done.stderr
+
+
+FORKED = """
+import json, os, sys, threading
+from cutline.errors import BudgetError
+from cutline.ledger import Ledger
+from cutline.privacy import Cost
+order = json.load(sys.stdin)
+cost, parent = Cost.from_dict(order["cost"]), Ledger(order["url"])
+parent.show("visits")
+
+
+def spend():
+    granted = 0
+    with Ledger(order["url"]) as ledger:
+        for _ in range(12):
+            try:
+                ledger.reserve(cost, dataset="visits", mechanism={"name": "forked"})
+            except BudgetError:
+                break
+            granted += 1
+            if granted == 1:
+                os.write(ready, b".")
+                os.read(go, 1)
+    return granted
+
+
+done, told = os.pipe()
+go, opener = os.pipe()
+waiting, ready = os.pipe()
+busy = threading.Event()
+reader = threading.Thread(target=lambda: [parent.show("visits") for _ in iter(busy.is_set, True)])
+reader.start()  # a fork waits for its transactions
+child = os.fork()
+if child == 0:
+    os.write(told, bytes([spend()]))
+    os._exit(0)
+busy.set()
+reader.join()
+os.read(waiting, 1)
+parent.show("visits")
+parent.__exit__()  # closing used to remove the log that the child writes to
+os.write(opener, b".")
+(granted,) = os.read(done, 1)
+os.waitpid(child, 0)
+with Ledger(order["url"]) as late:
+    account = late.show("visits")
+    print(json.dumps([granted, account.entries, account.remaining_releases]))
+"""
+
+
+def test_a_child_is_not_robbed_of_its_log_when_the_parent_closes(file_ledger, tmp_path, cost):
+    """SQLite's locks do not survive a fork: with a connection open across one, commits of the child were lost."""
+    file_ledger._database.close()
+    order = {"url": str(tmp_path / "books.db"), "cost": cost.to_dict()}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], input=json.dumps(order), capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout, done.stderr
+    assert json.loads(done.stdout) == [10, 10, 0]
+
+
+FORKED_INSIDE = """
+import os, sys
+from cutline.errors import LedgerUnavailable
+from cutline.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+with ledger._database.reading():
+    child = os.fork()
+    if child == 0:
+        try:
+            Ledger(sys.argv[1]).show("visits")
+        except LedgerUnavailable as error:
+            os._exit(7 if "forked in the middle" in str(error) else 8)
+        os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ledger.show("visits").entries)
+"""
+
+
+def test_a_fork_inside_a_transaction_spoils_the_child_only(file_ledger, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_INSIDE, tmp_path / "books.db"], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["7", "0"], done.stderr

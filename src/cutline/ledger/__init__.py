@@ -9,6 +9,7 @@ r"""A budget that cannot be overspent: per dataset one fixed filter, and every r
     reading      rows to records
     tables       the layout, append-only
     database     SQLite and PostgreSQL, durable; their errors replaced
+    forking      no connection to a file is open across a fork
 """
 
 from cutline.ledger.allowance import allowance, usual_filter

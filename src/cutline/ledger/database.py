@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
 
 from cutline.errors import CutlineError, LedgerUnavailable, ParameterError, SchemaError
+from cutline.ledger.forking import GATE
 
 _PATIENCE = 60  # seconds a writer waits for the others
 _URLS = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
@@ -73,7 +74,7 @@ class Database:
         """Turn a new SQLite file to WAL; the file remembers it."""
         if not self.is_file:
             return
-        with self._replaced(), self._connected().connect() as connection:
+        with self._passing(), self._replaced(), self._connected().connect() as connection:
             raw: Any = connection.connection.dbapi_connection
             if raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 raw.execute("PRAGMA journal_mode = WAL")
@@ -85,10 +86,13 @@ class Database:
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
-        with self._replaced(), self._connected().connect() as connection:
+        with self._passing(), self._replaced(), self._connected().connect() as connection:
             connection.info["writes"] = writes
             with connection.begin():
                 yield connection
+
+    def _passing(self) -> AbstractContextManager[None]:
+        return GATE.passing() if self.is_file else nullcontext()
 
     @contextmanager
     def _replaced(self) -> Iterator[None]:
@@ -104,9 +108,10 @@ class Database:
 
     def _connected(self) -> Engine:
         if self._engine is None:
-            self._engine = _sqlite(self.url) if self.is_file else _postgresql(self.url)
-            event.listen(self._engine, "connect", _remember_process)
-            event.listen(self._engine, "checkout", _refuse_inherited)
+            engine = _sqlite(self.url) if self.is_file else _postgresql(self.url)
+            event.listen(engine, "connect", _remember_process)
+            event.listen(engine, "checkout", _refuse_inherited)
+            self._engine = engine  # only now: another thread may be looking
         return self._engine
 
 
@@ -142,6 +147,7 @@ def parse(address: str) -> URL:
 
 def _sqlite(url: URL) -> Engine:
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})
+    GATE.watch(engine)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
