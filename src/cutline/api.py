@@ -67,7 +67,8 @@ def top(
     Parameters
     ----------
     source
-        A path or glob (parquet, CSV, JSON), a pandas, polars or pyarrow table, or ready counts; see `cutline.count`.
+        A path or glob (parquet, CSV, JSON), a pandas, polars or pyarrow table, a Spark DataFrame, an Ibis table, or ready
+        counts; see `cutline.count`.
     user, item
         The columns that name who did something and what it was; not needed for ready counts.
     epsilon, delta, releases
