@@ -23,7 +23,7 @@ from cutline.ledger import Ledger
 from cutline.ledger.database import parse
 from cutline.ledger.sums import Sums, charge
 from cutline.mechanisms import StableTopK, mechanism
-from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
 
 HOW = {"name": "test", "max_k": 3}
 BUDGET = Budget(epsilon=1.0, delta=1e-6, releases=10)
@@ -100,6 +100,9 @@ def test_history_is_paged_by_key(ledger, cheaper):
     for limit in (0, -1, 10**6, True, 2.5):
         with pytest.raises(ParameterError, match="1 to 10,000"):
             ledger.history("visits", limit=limit)
+    for wrong in (0, -1, 2**63, True, "7"):
+        with pytest.raises(ParameterError, match="id of an entry"):
+            ledger.history("visits", before=wrong)
 
 
 def test_a_refusal_leaves_no_trace_and_reads_nothing(ledger, cost):
@@ -125,8 +128,6 @@ def test_each_sum_has_its_own_limit(ledger, limit):
 
 def test_an_infinite_cost_is_refused(ledger):
     """A test that says a certain yes beside an uncertain one has no finite Rényi divergence."""
-    from cutline.privacy import BitTable
-
     endless = Cost.of(BitTable.approximate(epsilon=0.5, delta=1e-9), adjacency=Adjacency.ADD_REMOVE)
     assert endless.rdp(16.0) == float("inf")
     with pytest.raises(BudgetError, match="finite"):
@@ -141,14 +142,18 @@ def test_what_cannot_be_settled_stays_charged(ledger, cost, cheaper, ran):
     dear = Cost.of(BoundedRange(epsilon=3.0), adjacency=Adjacency.ADD_REMOVE)
     wide = Cost(adjacency=Adjacency.ADD_REMOVE, uses=(*cheaper.uses, *cost.uses))
     unknown = type(foreign)(id=10**6, dataset="visits", analyst=None, cost=cost, at=foreign.at)
+    impossible = type(foreign)(id=2**70, dataset="visits", analyst=None, cost=cost, at=foreign.at)
+    endless = Cost.of(BitTable.approximate(epsilon=0.5, delta=1e-9), adjacency=Adjacency.ADD_REMOVE)
     for given, release, words in (
         (reservation, ran(cost, seeded=True), "simulation"),
         (reservation, ran(cost, seeded=None), "simulation"),
         (reservation, ran(dear), "at most what was reserved"),
         (reservation, ran(wide), "at most what was reserved"),
+        (reservation, ran(endless), "at most what was reserved"),
         (reservation, ran(Cost.of(BoundedRange(epsilon=1e-3), adjacency=Adjacency.REPLACE)), "same adjacency"),
         (swapped, ran(cost), "books it was made in"),
         (unknown, ran(cost), "books it was made in"),
+        (impossible, ran(cost), "books it was made in"),
     ):
         with pytest.raises(SettlementError, match=words):
             ledger.settle(given, release)
@@ -272,6 +277,29 @@ def test_entries_cannot_be_changed_by_other_hands(ledger, url, cost, ran, statem
         connection.execute(text(statement.format(table)))
     engine.dispose()
     assert ledger.history("visits")[0].version == __version__
+
+
+@pytest.mark.parametrize("total", ["-1/2", "nonsense", "nan", "1/0"])
+def test_totals_that_no_charge_can_have_made_are_refused(ledger, url, cost, total):
+    engine = create_engine(parse(url))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE cutline_datasets SET spent_rdp = :total"), {"total": total})
+    engine.dispose()
+    for ask in (lambda: ledger.show("visits"), lambda: ledger.reserve(cost, dataset="visits", mechanism=HOW)):
+        with pytest.raises(SchemaError, match="what Cutline wrote"):
+            ask()
+
+
+def test_a_reader_sees_one_moment(ledger, url, cost):
+    """An account and its analysts are two statements; a release between them is seen by neither."""
+    with Ledger(url) as other, ledger._database.reading() as books:
+        rows = [books.execute(text("SELECT entries FROM cutline_datasets")).scalar()]
+        other.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob")
+        rows += [
+            books.execute(text(f"SELECT count(*) FROM cutline_{name}")).scalar() for name in ("entries", "analysts")
+        ]
+    assert rows == [0, 0, 0]
+    assert ledger.show("visits").entries == 1
 
 
 def test_a_newer_layout_is_refused(ledger, url, cost):

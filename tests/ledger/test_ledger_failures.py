@@ -129,6 +129,15 @@ def test_a_read_only_file_without_a_ledger(tmp_path):
         reader.show("visits")
 
 
+def test_looking_for_a_ledger_by_its_uri_does_not_create_one(tmp_path):
+    with Ledger(f"sqlite:///file:{tmp_path / 'books.db'}?uri=true") as ledger:
+        with pytest.raises(SchemaError, match="must be a ledger"):
+            ledger.show("visits")
+        assert not list(tmp_path.iterdir())
+        ledger.create("visits", budget=BUDGET, filter=FILTER, owner="ann")
+        assert ledger.show("visits").entries == 0
+
+
 def test_a_file_that_is_no_database(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look like one " * 50)
@@ -215,6 +224,11 @@ def test_a_server_user_without_rights(new_database, server, cost):
         ("", "outlive its process"),
         ("://", "path or a URL"),
         ("postgresql://ann:hunter2@host:notaport/books", "path or a URL"),
+        ("sqlite:///file:books.db?vfs=memdb&uri=true", "no options"),  # forgets everything with the process
+        ("sqlite:///file:books.db?nolock=1&uri=true", "no options"),  # lets writers overwrite one another
+        ("sqlite:///file:books.db?mode=rw&uri=true&timeout=0", "no options"),
+        ("sqlite:///books.db?mode=ro", "no options"),  # would be ignored, and the file written
+        ("file:books.db?mode=ro", "no options"),
     ],
 )
 def test_addresses_that_are_no_ledger(address, words):

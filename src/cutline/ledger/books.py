@@ -268,6 +268,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Return a page of entries, newest first; ``before`` is the id that the next page starts below."""
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise ParameterError("a page has 1 to 10,000 entries", f"limit={limit}", "Try limit=50.")
+        if before is not None and not tables.is_key(before):
+            raise ParameterError("before must be the id of an entry", f"before={before}", "Take it from the last page.")
         with self._reading() as books:
             row = books.execute(tables.find_dataset, {"dataset": dataset}).first()
             if row is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from cutline.errors import AdjacencyError, DatasetError, ParameterError, SettlementError
+from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SettlementError
 from cutline.ledger import reading, tables
 from cutline.ledger.allowance import over_budget
 from cutline.ledger.records import Account, Reservation
@@ -68,7 +68,8 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, written: 
     """Write what ran beside the reserve, and lower the totals by the difference."""
     row = lock(books, reservation.dataset)
     account = reading.account(row)
-    entry = books.execute(tables.find_entry, {"entry_id": reservation.id}).first()
+    possible = tables.is_key(reservation.id)
+    entry = books.execute(tables.find_entry, {"entry_id": reservation.id}).first() if possible else None
     own = (row.id, reservation.at, reservation.analyst)
     if entry is None or (entry.dataset_id, entry.at, entry.analyst) != own:
         raise SettlementError(
@@ -81,7 +82,12 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, written: 
             "a reservation is settled once", f"reservation {reservation.id}", "Reserve again for another release."
         )
     reserved = Sums.read(entry.reserved_rdp, entry.reserved_delta)
-    settled = charge(cost, account.filter.order)
+    try:
+        settled = charge(cost, account.filter.order)
+    except BudgetError as error:
+        raise SettlementError(
+            "a release costs at most what was reserved", error.value, "Reserve the dearest path."
+        ) from None
     if cost.adjacency != account.adjacency or not settled.within(reserved):
         raise SettlementError(
             "a release costs at most what was reserved, under the same adjacency",

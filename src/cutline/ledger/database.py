@@ -1,8 +1,8 @@
 r"""Where the books are: a file or a PostgreSQL server, opened so that what is committed is on the disk.
 
 SQLite runs in WAL with ``synchronous=FULL``, and every writer begins with ``BEGIN IMMEDIATE``: one writer at a time, and a
-reader never sees half of a transaction. PostgreSQL runs READ COMMITTED with ``synchronous_commit`` on, and writers lock the
-dataset's row.
+reader never sees half of a transaction. PostgreSQL runs with ``synchronous_commit`` on; writers lock the dataset's row under
+READ COMMITTED, and readers see one moment under REPEATABLE READ.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
@@ -52,7 +53,9 @@ class Database:
     def missing(self) -> bool:
         """Whether it is a file that is not there: opening it would create an empty one."""
         path = self.url.database or ""
-        return self._engine is None and self.is_file and not path.startswith("file:") and not Path(path).exists()
+        if path.startswith("file:"):
+            path = unquote(path.removeprefix("file:"))
+        return self._engine is None and self.is_file and not Path(path).exists()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -142,7 +145,21 @@ def parse(address: str) -> URL:
     memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
     if memory:
         raise ParameterError("a ledger must outlive its process", "a database in memory", "Give the path of a file.")
+    _check_options(url)
     return url
+
+
+def _check_options(url: URL) -> None:
+    """Refuse options of SQLite that switch off its locks or its disk, or that would be ignored."""
+    path, options = url.database or "", dict(url.query)
+    plain = not options and not path.startswith("file:")
+    told = options.pop("mode", "rw") in ("ro", "rw") and options.pop("uri", None) == "true" and not options
+    if not (plain or (told and path.startswith("file:") and "?" not in path)):
+        raise ParameterError(
+            "a ledger's file has no options but mode=ro or mode=rw",
+            "another option, or one without uri=true",
+            "Write it like sqlite:///file:books.db?mode=ro&uri=true, or give the path alone.",
+        )
 
 
 def _sqlite(url: URL) -> Engine:
@@ -178,6 +195,11 @@ def _postgresql(url: URL) -> Engine:
         connection.execute("SET synchronous_commit = on")
         connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
         connection.autocommit = False
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if connection.info.get("writes") is False:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     return engine
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, SchemaError
 from cutline.ledger import tables
 from cutline.ledger.records import Account, Analyst, Entry
 from cutline.ledger.sums import Sums
@@ -26,7 +26,21 @@ _JOINED = select(
 
 
 def account(row: Row[Any], *, analysts: tuple[Analyst, ...] = ()) -> Account:
-    """Read a dataset's row."""
+    """Read a dataset's row; totals that no charge can have made are refused, not added to."""
+    try:
+        found = _account(row, analysts)
+    except (ValueError, TypeError, ZeroDivisionError):
+        found = None
+    if found is None or min(found.spent.rdp, found.spent.delta) < 0:
+        raise SchemaError(
+            "a dataset's row must hold what Cutline wrote there",
+            repr(row.name),
+            "Restore the database from a copy that holds every entry.",
+        )
+    return found
+
+
+def _account(row: Row[Any], analysts: tuple[Analyst, ...]) -> Account:
     return Account(
         dataset=row.name,
         owner=row.owner,

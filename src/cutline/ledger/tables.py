@@ -150,6 +150,11 @@ close_dataset = (
 )
 
 
+def is_key(value: object) -> bool:
+    """Say whether it could be the id of an entry, in the range of both databases."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
+
+
 def create_tables(connection: Connection) -> None:
     """Create what is missing, once, however many processes try at the same time."""
     postgresql = connection.dialect.name == "postgresql"
