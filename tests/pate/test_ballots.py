@@ -74,6 +74,14 @@ def test_refusals():
     ballots = np.zeros((1, 1, 3), dtype=int)
     with pytest.raises(ParameterError, match="shape of the ballots"):
         limit_ballots(ballots, np.zeros((1, 1, 2)), 1)
+    for told in (
+        np.array([[["ana", "bo", "eve"]]]),
+        np.array([[[0.5, "ana", 1]]], dtype=object),
+        np.array([[[1j, 2, 3]]]),
+    ):
+        with pytest.raises(ParameterError, match="real numbers") as refused:
+            limit_ballots(ballots, told, 1)
+        assert "ana" not in str(refused.value)
     for tau in (0, True, 1.5):
         with pytest.raises(ParameterError, match="tau"):
             limit_ballots(ballots, None, tau)

@@ -242,3 +242,23 @@ def test_a_batch_that_is_no_part_of_its_budget_speaks_for_itself():
     assert 1.0 < float(beyond[1:].split(",")[0]) < 1.5
     alone = OptimalVote(table=vote.table, teachers=50, labels=2).release(np.full((1, 2), 20))
     assert "this one query" in alone.guarantee
+
+
+def test_deltas_that_add_up_to_one_promise_nothing_and_say_so():
+    vote = StableMajority(table=STEEP, teachers=50, labels=2)
+    some, all_spent = (vote.release(np.full((n, 2), 20)) for n in (49, 50))
+    assert some.stated()[1] < 1
+    assert all_spent.stated() == (math.inf, 1.0)
+    assert all_spent.guarantee.startswith("(inf, 1)-DP")
+
+
+def test_narrow_whole_numbers_do_not_wrap_around_in_the_charge():
+    table = BitTable.voting(order=3.0, rdp=0.4, teachers=255)
+    wide = OptimalVote(table=table, teachers=255, labels=200, limit=128)
+    narrow = OptimalVote(table=table, teachers=np.uint8(255), labels=np.uint8(200), limit=np.uint8(128))
+    assert (narrow, narrow.moved, narrow.cost) == (wide, 200, wide.cost)
+    assert narrow.release(np.zeros((1, 200), dtype=int)).values.shape == (1, 200)
+    shape = {"teachers": np.int8(20), "labels": np.int8(100), "limit": np.int8(70)}
+    many = Budget(epsilon=1.0, delta=1e-6, releases=10)
+    assert OptimalVote.calibrate(many, **shape) == OptimalVote.calibrate(many, teachers=20, labels=100, limit=70)
+    assert PowersetVote(sigma=1.0, teachers=5, labels=np.int8(10)).width == 1024

@@ -143,8 +143,8 @@ def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:
     (8, 4, 5)
     """
     if limit is None:
-        return labels
-    return min(labels, limit * adjacency.count_range)
+        return int(labels)
+    return min(int(labels), int(limit) * adjacency.count_range)
 
 
 def plain(aggregator: Voting, **more: Any) -> dict[str, Any]:

@@ -66,11 +66,7 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
     check_whole("tau", tau)
     if tau >= given.shape[-1]:
         return given
-    keys = np.zeros(given.shape) if scores is None else np.asarray(scores, dtype=np.float64)
-    if keys.shape != given.shape:
-        raise ParameterError(
-            "scores must have the shape of the ballots", f"{keys.shape} and {given.shape}", "Pass one score per vote."
-        )
+    keys = np.zeros(given.shape) if scores is None else _checked_scores(scores, given.shape)
     keys = np.where(given, np.where(np.isnan(keys), -np.inf, keys), -np.inf)
     # Ones come before zeros even where a one's score is -inf, so that a ballot never loses a one to a zero.
     order = np.lexsort((-keys, ~given), axis=-1)
@@ -118,6 +114,19 @@ def checked_ballots(ballots: Ballots) -> Ballots:
             "Round scores to 0 or 1 first, one ballot at a time.",
         )
     return array
+
+
+def _checked_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Refuse scores of another shape or type than real numbers, both public, without quoting any."""
+    array = np.asarray(scores)
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        raise ParameterError(
+            "scores must be real numbers in the shape of the ballots",
+            f"{array.dtype.type.__name__} of shape {array.shape}; ballots have {shape}",
+            "Pass one score per vote.",
+        )
+    with np.errstate(over="ignore"):  # a long double beyond a float is infinite, which is no news for the caller
+        return array.astype(np.float64, copy=False)
 
 
 def check_powerset(labels: int) -> None:

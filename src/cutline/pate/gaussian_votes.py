@@ -103,7 +103,7 @@ class PateGaussian(GaussianVote):
         """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
         check_public(teachers, labels)
         adjacency = Adjacency(adjacency)
-        sigma = vector_sigma(budget, filter, squared_sensitivity=labels, adjacency=adjacency)
+        sigma = vector_sigma(budget, filter, squared_sensitivity=int(labels), adjacency=adjacency)
         return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, budget=budget)
 
     @property

@@ -2,6 +2,7 @@ r"""Everything that becomes public about a batch of queries put to the teachers,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -91,4 +92,5 @@ class Labels:
                 return total.epsilon, total.delta
         delta = self.budget.delta if self.budget is not None else _STATED_DELTA
         delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
-        return self.cost.epsilon(delta), delta
+        # Deltas that add up to 1 promise nothing; the sentence must say that rather than fail after the release.
+        return (self.cost.epsilon(delta), delta) if delta < 1 else (math.inf, 1.0)

@@ -44,6 +44,10 @@ class Panel:
 
     def __post_init__(self) -> None:
         check_public(self.teachers, self.labels, self.limit)
+        # A narrow whole number wraps around in sums: what a limit of np.uint8(128) costs would come out as nothing.
+        for field in ("teachers", "labels", "limit"):
+            value = getattr(self, field)
+            object.__setattr__(self, field, value if value is None else int(value))
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
 
     @property
