@@ -55,7 +55,7 @@ class PaperSetting:
         return _choice(self.adjacency) + Cost.of(table, adjacency=self.adjacency, delta=table.values[0])
 
 
-# The best of a search over orders from 2 to 60 and delta_t from 1e-12 to 1e-9, for each rule.
+# The best on a coarse grid of orders from 2 to 60 and of delta_t from 1e-12 to 1e-9, for each rule.
 BEST_EXACT = (
     PaperSetting(adjacency=Adjacency.ADD_REMOVE, order=35.0, delta=3e-11),
     PaperSetting(adjacency=Adjacency.REPLACE, order=18.0, delta=3e-11),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -111,7 +112,7 @@ def poll_teachers(group: Class, setting: Setting) -> Lesson:
     for block in found.values():
         for tau, counts in block.items():
             votes[tau] = votes.get(tau, 0) + counts
-    data = load_multilabel(group.name, setting.data)
+    data = _loaded(group.name, setting.data)
     public, rest = _split(data, group, setting.seed)
     poll = Poll(
         name=group.name,
@@ -134,6 +135,12 @@ def poll_teachers(group: Class, setting: Setting) -> Lesson:
         truth=data.values[rest],
         everything=_taught(features[trained], data.values[trained], features[rest]),
     )
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str, data: Path | None) -> LabelData:
+    """Load a data set once for all blocks of teachers that a process trains."""
+    return load_multilabel(name, data)
 
 
 def teacher(penalty: float) -> Any:
@@ -170,7 +177,7 @@ def _votes_of_block(block: _Block, seed: int) -> dict[int | None, IntArray]:  # 
     from cutline.pate.partition import assign, row_bytes, shards
 
     group = block.group
-    data = load_multilabel(group.name, block.data)
+    data = _loaded(group.name, block.data)
     public, _ = _split(data, group, block.seed)
     features, trained = _features(data), np.flatnonzero(data.split == 0)
     given = assign(row_bytes(features[trained]), teachers=group.teachers, key=_KEY)
