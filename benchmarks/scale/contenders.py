@@ -5,6 +5,7 @@ Started by ``benchmarks/scale/run.py``. Imports and sessions come before the clo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -152,14 +153,21 @@ def processor_seconds() -> float:
     import psutil
 
     own = psutil.Process()
-    spent = (process.cpu_times() for process in (own, *own.children(recursive=True)))
-    return sum(times.user + times.system for times in spent)
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 def _high_water(pid: int) -> int:
     # Not ru_maxrss: it survives exec, so a child begins with the size of the process that started it.
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+    return 0  # it has ended
 
 
 def main() -> None:
