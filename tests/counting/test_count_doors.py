@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cutline.counting import count
+from cutline.counting import check, count
 from cutline.counting.engine import Engine
 from cutline.errors import (
     ColumnTypeError,
@@ -215,7 +215,6 @@ def test_missing_and_doubled_columns(tmp_path):
     table = pa.table({"user": [1], "item": ["a"]})
     pq.write_table(table, tmp_path / "log.parquet")
     (tmp_path / "log.csv").write_text("user,item\n1,a\n")
-    (tmp_path / "log.jsonl").write_text('{"user": 1, "item": "a"}\n')
     for source in (table, table.to_pandas(), pl.from_arrow(table), *tmp_path.glob("log.*")):
         for name in ("User", "ITEM", "missing", 'x" OR 1=1 --', "user, item", "*", "rowid", "filename"):
             with pytest.raises(SourceError, match="exactly"):
@@ -227,6 +226,17 @@ def test_missing_and_doubled_columns(tmp_path):
         count(tmp_path / "log.csv", user="user", item="item")
     with pytest.raises(SourceError, match="one column"):
         count(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"]), user="user", item="item")
+
+
+def test_keys_of_json_are_private_so_a_missing_one_counts_nothing(tmp_path):
+    for extra in ("", '{"user": 2, "item": "b", "illness": "flu"}\n'):
+        (tmp_path / "log.jsonl").write_text('{"user": 1, "item": "a"}\n' + extra)
+        for name in ("User", "missing", "illness, user", "*", "rowid", "filename"):
+            check(tmp_path / "log.jsonl", user="user", item=name)
+            assert count(tmp_path / "log.jsonl", user="user", item=name, max_k=3).counts.tolist() == [0, 0, 0, 0]
+            assert (
+                count(tmp_path / "log.jsonl", user="user", item="item", where=f"\"{name}\" = 'x'", max_k=1).items == ()
+            )
 
 
 def test_an_empty_csv_has_no_columns_and_an_empty_json_log_no_rows(tmp_path):

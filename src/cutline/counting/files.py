@@ -22,7 +22,6 @@ from cutline.counting.paths import Files, find_files
 from cutline.errors import SourceError
 
 _HEADER_LIMIT = 2**20
-_KEY_SAMPLE = 1000
 _NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # a line is one field
 
 
@@ -179,18 +178,15 @@ class Json(_Reader):
     r"""JSON files: one object a line, or (``.json`` that begins with ``[``) one array of objects. Values are read as text.
 
     Lines that are not JSON, not UTF-8 or longer than 16 MB are skipped; an array is one document and its writer is
-    trusted to close it. Keys are treated as public, like a header: a key that none of the first 1,000 records has is
-    refused as missing.
+    trusted to close it. Keys are written in rows, so they are private: a name that no record has is not refused, and
+    counts nothing.
     """
 
     __slots__ = ()
 
-    def columns(self, engine: Engine, /) -> Sequence[object] | None:
-        """Return the keys of the first records, or None if there are none."""
-        keys = engine.rows(
-            f"SELECT DISTINCT unnest(json_keys(j)) FROM (SELECT j FROM ({self._records()}) LIMIT {_KEY_SAMPLE})"
-        )
-        return sorted(key for (key,) in keys) or None
+    def columns(self, _engine: Engine, /) -> Sequence[object] | None:
+        """Return None: a file of JSON declares no columns, and what its rows have depends on whose rows they are."""
+        return None
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         """Extract the wanted keys by JSON pointers, which take every name literally."""

@@ -30,7 +30,8 @@ def seeded_clone(template: Any, seed: int) -> Any:
 
 def fit_labels(model: Any, features: Any, labels: Int8Array) -> Any:
     """Fit one label as a vector, several as a matrix."""
-    return model.fit(features, labels[:, 0] if labels.shape[1] == 1 else labels)
+    wide = labels.astype(np.int64)  # of hundreds of int8 labels RidgeClassifier learns nonsense, silently
+    return model.fit(features, wide[:, 0] if wide.shape[1] == 1 else wide)
 
 
 def predicted_labels(model: Any, features: Any, width: int) -> Int8Array:

@@ -131,10 +131,10 @@ def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:
     merged = (Use(curve=curve, delta=delta, times=n) for (curve, delta), n in times.items())
     if len(times) == 1:
         return tuple(merged)
-    return tuple(sorted(merged, key=lambda u: (u.curve.kind, u.delta, _written(u.curve))))
+    return tuple(sorted(merged, key=lambda u: (u.curve.kind, u.delta, _written(u))))
 
 
 @lru_cache(maxsize=256)
-def _written(curve: Curve) -> str:
-    """Return a curve as text, the last thing uses are sorted by; a bit table of a thousand values is long to write."""
-    return json.dumps(curve_to_dict(curve))
+def _written(use: Use) -> str:
+    """Return a use's curve as text, the last thing uses are sorted by; a bit table of a thousand values is long to write."""
+    return json.dumps(curve_to_dict(use.curve))
