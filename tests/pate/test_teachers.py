@@ -1,8 +1,10 @@
 import os
+import random
 import warnings
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -136,6 +138,48 @@ def test_workers_get_records_through_pipes_and_not_through_files():
     shards = [Shard(features=large, labels=labels, seed=0) for _ in range(2)]
     votes = count_votes(Witness(), shards, PUBLIC, aggregator=vote_of(2, labels=1), n_jobs=2)
     assert not votes.any()
+
+
+def test_teachers_start_no_processes_that_would_get_records_through_files():
+    class Delegating(ClassifierMixin, BaseEstimator):
+        """Votes yes if what it hands to joblib arrives in a memory-mapped file."""
+
+        def fit(self, X, y):
+            self.mapped_ = any(Parallel(n_jobs=2)(delayed(lambda x: isinstance(x, np.memmap))(X) for _ in range(2)))
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), int(self.mapped_))
+
+    labels = (np.arange(60_000) % 2)[:, None].astype(np.int8)
+    large = Shard(features=np.zeros((60_000, 4)), labels=labels, seed=0)
+    assert not count_votes(Delegating(), [large], PUBLIC, aggregator=vote_of(1, labels=1)).any()
+
+
+def test_randomness_that_no_parameter_controls_passes_nothing_on():
+    class Careless(ClassifierMixin, BaseEstimator):
+        """Draws once a record from the process's own generators, as a shuffling splitter does, and votes by the last draw."""
+
+        def fit(self, X, y):
+            self.drawn_ = (np.random.random(len(X))[-1] + random.random()) % 1  # noqa: NPY002 - that is the point
+            return self
+
+        def predict(self, X):
+            return (np.arange(len(X)) / len(X) < self.drawn_).astype(int)
+
+    def ballots(first):
+        np.random.seed(3)  # noqa: NPY002
+        random.seed(3)
+        cast = [
+            ballot(Careless(), shard(rows, seed=seed), PUBLIC)[0] for rows, seed in ((first, 1), (slice(40, 80), 2))
+        ]
+        return cast, np.random.random(), random.random()  # noqa: NPY002
+
+    (one, two), *after = ballots(slice(0, 40))
+    (other, same), *left = ballots(slice(0, 39))
+    assert (one != other).any()
+    assert (two == same).all()
+    assert after == left
 
 
 def test_what_teachers_warn_is_not_shown():

@@ -10,6 +10,7 @@ and is not shown; mistakes in the teacher's own settings are found before, by a 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -92,9 +93,10 @@ def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) ->
     together = takes_many_labels(template) and varying.size > 1
     for columns in [varying] if together else varying[:, None]:
         try:
-            model = fit_labels(seeded_clone(template, shard.seed), shard.features, held[:, columns])
-            said = predicted_labels(model, public, columns.size)
-            sure = label_scores(model, public, columns.size) if scored else None
+            with _own_randomness(shard.seed):
+                model = fit_labels(seeded_clone(template, shard.seed), shard.features, held[:, columns])
+                said = predicted_labels(model, public, columns.size)
+                sure = label_scores(model, public, columns.size) if scored else None
         except Exception:  # noqa: S112 - it failed because of its records: the majority stands, and nobody is told
             continue
         votes[:, columns] = said
@@ -146,6 +148,24 @@ def count_votes(
     return votes
 
 
+@contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """Give a teacher the process's generators at its own seed, and leave no trace in them.
+
+    Not all randomness has a ``random_state`` that can be found: a splitter inside a teacher draws from numpy's global
+    generator, as often as there are records. The next teacher would start where that one stopped, so one record would
+    change two ballots, and the generator's state after the fit would tell how many records there were.
+    """
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002 - it is there, so it is kept
+    np.random.seed(seed)  # noqa: NPY002
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+
+
 def _batches(shards: Iterable[Shard], size: int) -> Iterator[list[Shard]]:
     source = iter(shards)
     while some := list(islice(source, size)):
@@ -156,12 +176,18 @@ def _count_batch(
     template: Any, shards: list[Shard], public: Any, aggregator: Aggregator, home: int
 ) -> tuple[int, IntArray]:
     """Return how many teachers voted, and their counts; runs in a worker process or here."""
+    from joblib import parallel_config
     from threadpoolctl import threadpool_limits
 
     votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
     # Teachers are many and small: they run side by side, and threads inside each would only be in each other's way.
+    # The same goes for processes that a teacher's own n_jobs would start, which get large arrays through temporary files.
     # Filters are the process's own: at home the caller has set them already, and threads must not set them each.
-    with threadpool_limits(limits=1), warnings.catch_warnings() if os.getpid() != home else nullcontext():
+    with (
+        threadpool_limits(limits=1),
+        parallel_config(backend="sequential"),
+        warnings.catch_warnings() if os.getpid() != home else nullcontext(),
+    ):
         if os.getpid() != home:
             warnings.simplefilter("ignore")
         for shard in shards:
