@@ -10,8 +10,12 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from cutline.errors import AdjacencyError, BudgetError, LedgerUnavailable, ParameterError, UnsettledError
@@ -291,6 +295,9 @@ def test_equal_seeds_give_equal_students_and_the_system_gives_others():
         ({"teacher": LinearRegression()}, "teacher must be a classifier"),
         ({"student": LinearRegression()}, "student must be a classifier"),
         ({"teacher": LogisticRegression(verbose=1)}, "must not print"),
+        ({"teacher": make_pipeline(StandardScaler(), GaussianNB(), memory="somewhere")}, "must not keep"),
+        ({"groups": np.zeros((600, 2))}, "one id a record"),
+        ({"groups": ["ana"]}, "one row a record each"),
         ({"teacher": LogisticRegression(C=-1)}, "teacher must be able to learn"),
         ({"missing": "drop"}, "missing must be skip or mark"),
         ({"partition_key": "text"}, "partition_key must be"),
@@ -312,6 +319,24 @@ def test_public_mistakes_are_refused_before_a_record_is_seen(changed, rule, monk
     monkeypatch.setattr("cutline.pate.classifier.read_records", never)
     with pytest.raises(ParameterError, match=rule):
         fitted(**changed)
+
+
+def test_labels_that_went_out_are_kept_though_the_student_fails():
+    class Overwhelmed(DummyClassifier):
+        def fit(self, X, y):
+            raise MemoryError
+
+    again = fitted()
+    with pytest.raises(MemoryError):
+        again.set_params(student=Overwhelmed(), noise_seed=2).fit(X[PRIVATE], Y[PRIVATE], X_public=X[PUBLIC][:50])
+    assert (again.labels_.queries, again.privacy_.queries) == (50, 50)
+    with pytest.raises(NotFittedError):  # and not with the student of other labels
+        again.predict(X[HELD_OUT])
+
+
+def test_teachers_may_be_counted_in_any_whole_number():
+    wide, narrow = fitted(n_teachers=255), fitted(n_teachers=np.uint8(255))
+    assert (narrow.labels_.values == wide.labels_.values).all()
 
 
 def test_public_examples_must_fit():

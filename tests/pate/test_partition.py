@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,6 +116,15 @@ def test_an_id_is_spelled_by_itself():
     assert len(set(id_bytes(missing))) == 1
     assert list(id_bytes([b"x", "é", 2.5, float("inf"), True])) == [b"x", "é".encode(), b"2.5", b"inf", b"1"]
     assert len(list(id_bytes(["\ud800"]))) == 1
+
+
+def test_an_id_that_cannot_be_spelled_is_none_and_says_nothing():
+    class Secretive:
+        def __str__(self):
+            raise RuntimeError("ana")
+
+    odd = [10**5000, Decimal("sNaN"), np.zeros(2), Secretive(), "ana"]
+    assert list(id_bytes(odd)) == [*id_bytes([None]), *id_bytes([None]), *id_bytes([None]), *id_bytes([None]), b"ana"]
 
 
 def test_every_teacher_gets_a_shard():

@@ -44,6 +44,15 @@ def test_an_odd_record_is_left_out_and_changes_no_other(odd, place):
         assert found.teacher.tolist() == without.teacher.tolist()
 
 
+def test_a_number_too_large_for_a_float_is_left_out_without_a_warning():
+    table = np.array(GOOD, dtype=np.longdouble)
+    table[0, 0] = np.finfo(np.longdouble).max  # where a long double is a plain float, this record is like any other
+    labels = np.array([0, 1, table[0, 0]])
+    for form in (table, csr_array(table)):
+        assert records(form, [0, 1, 1]).labels.shape[0] in (2, 3)
+        assert records(form, labels).labels.shape[0] in (1, 2)
+
+
 def test_sparse_records_are_read_alike():
     table = np.array([[0.0, 2.0], [np.nan, 4.0], [0.0, 0.0]])
     labels = np.array([[0, 1], [1, 1], [1, 0]])
@@ -73,7 +82,8 @@ def test_no_record_at_all():
         (np.array([[1j]]), [1], "Complex data not supported"),
         (csr_array(np.array([[1j]])), [1], "Complex data not supported"),
         ([1, 2], [1, 0], "one row a record"),
-        ([[1, 2], [3]], [1, 0], "one row a record|table of numbers"),
+        ([[1, 2], [3]], [1, 0], "rows of one length"),
+        (GOOD, [[1, 0], [1], [0, 1]], "y must have rows of one length"),
         (np.empty((3, 0)), [1, 0, 1], r"0 feature\(s\)"),
         (GOOD, np.array(["a", "b", "c"]), "y must hold numbers"),
         (GOOD, np.zeros((3, 2, 2)), "y must be a vector"),

@@ -20,7 +20,7 @@ from cutline.pate.by_name import calibrated
 from cutline.pate.labels import Labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.paying import Account, Books, opened, released
-from cutline.pate.records import Records, read_features, read_labels, read_records
+from cutline.pate.records import Records, check_rows, read_features, read_groups, read_labels, read_records
 from cutline.pate.statement import Labelled, state
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
@@ -28,6 +28,7 @@ from cutline.privacy import Budget
 from cutline.sampling import SeededSource, Source, SystemSource
 
 _LARGEST_SEED = np.iinfo(np.int32).max
+_TELLING = {"verbose": "print", "memory": "keep what it works out in files"}
 
 
 def _student_has_probabilities(classifier: PATEClassifier) -> bool:
@@ -181,6 +182,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
         features, (told, vector) = read_features(X), read_labels(y)
+        ids = read_groups(groups)
+        check_rows(features, told, ids)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
         teacher, public = self._checked_teacher(), self._checked_public(X_public)
@@ -189,21 +192,24 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         counting = self._calibrated(queries=queries, labels=told.shape[1], account=account)
         rehearse(teacher, public, labels=told.shape[1])
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
-        seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=self.n_teachers + 1)
+        seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_teachers) + 1)
 
         def work() -> Labels:
-            records = read_records(_alike(features, public), told, groups, teachers=self.n_teachers, key=key)
+            records = read_records(_alike(features, public), told, ids, teachers=counting.teachers, key=key)
             return self._labels(teacher, records, public, counting, seeds[1:], source)
 
         labels, unsettled = released(work, account=account, aggregator=counting, queries=queries)
-        self.student_ = fit_student(
-            self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
-        )
+        # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
+        if hasattr(self, "student_"):
+            del self.student_
         self._vector = vector
         self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(told.shape[1])]
         self.labels_, self.aggregator_ = labels, counting
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
         self.privacy_ = state(labels, unit="record" if groups is None else "group")
+        self.student_ = fit_student(
+            self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
+        )
         if unsettled is not None:
             raise unsettled
         return self
@@ -248,7 +254,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Return the labels; records, teachers and votes end with this call."""
 
         def one_by_one() -> Iterator[Shard]:
-            for places, seed in zip(shards(records.teacher, teachers=self.n_teachers), seeds, strict=True):
+            for places, seed in zip(shards(records.teacher, teachers=counting.teachers), seeds, strict=True):
                 features, labels = records.of(places)
                 yield Shard(features=features, labels=labels, seed=int(seed))
 
@@ -297,11 +303,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         for role, each in (("teacher", teacher), ("student", self.student_template())):
             if not is_classifier(each):
                 raise ParameterError(f"the {role} must be a classifier", type(each).__name__, "Pass one unfitted.")
-        talking = [name for name, value in teacher.get_params().items() if name.split("__")[-1] == "verbose" and value]
-        if talking:
-            raise ParameterError(
-                "a teacher must not print, since it would print about its records", talking[0], "Set it to 0."
-            )
+        for name, value in teacher.get_params().items():
+            harm = _TELLING.get(name.split("__")[-1])
+            if harm and value and not (isinstance(value, int) and value < 0):  # below 0 some teachers are quieter still
+                raise ParameterError(
+                    f"a teacher must not {harm}, since that would tell about its records",
+                    name,
+                    "Leave it at its default.",
+                )
         return teacher
 
     def _checked_public(self, public: Any) -> Any:

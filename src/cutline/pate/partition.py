@@ -71,15 +71,20 @@ def id_bytes(ids: Iterable[Any]) -> Iterator[bytes]:
     [b'7', b'7', b'7', b'no id', b'no id', b'ana']
     """
     for each in ids:
-        value = each.item() if isinstance(each, np.generic) else each
-        if isinstance(value, bytes):
-            yield value
-        elif _missing(value):
+        try:
+            yield _spelled_id(each.item() if isinstance(each, np.generic) else each)
+        except Exception:  # an id that cannot be spelled is none; to say so would tell about its record
             yield _NO_ID
-        elif isinstance(value, int | float) and math.isfinite(value) and value == int(value):
-            yield str(int(value)).encode()
-        else:
-            yield str(value).encode("utf-8", "surrogatepass")
+
+
+def _spelled_id(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if _missing(value):
+        return _NO_ID
+    if isinstance(value, int | float) and math.isfinite(value) and value == int(value):
+        return str(int(value)).encode()
+    return str(value).encode("utf-8", "surrogatepass")
 
 
 def _missing(value: Any) -> bool:

@@ -46,7 +46,8 @@ def read_features(features: Any, *, name: str = "X") -> Any:
     """
     if hasattr(features, "tocsr"):
         _check_kind(features.dtype.kind, name)
-        return features.tocsr().astype(np.float64)
+        with np.errstate(over="ignore"):
+            return features.tocsr().astype(np.float64)
     numbers = _numbers(features, name)
     if numbers.ndim != 2:
         raise ParameterError(
@@ -73,6 +74,23 @@ def read_labels(labels: Any) -> tuple[FloatArray, bool]:
     return numbers[:, None] if vector else numbers, vector
 
 
+def read_groups(groups: Iterable[Any] | None) -> list[Any] | None:
+    """Return one id a record, if there are ids."""
+    if getattr(groups, "ndim", 1) != 1:
+        raise ParameterError("groups must be one id a record", "several axes", "Pass a vector of ids.")
+    return None if groups is None else list(groups)
+
+
+def check_rows(features: Any, labels: FloatArray, ids: list[Any] | None) -> None:
+    """Refuse parts of different lengths, without telling how long they are."""
+    if labels.shape[0] != features.shape[0] or (ids is not None and len(ids) != features.shape[0]):
+        raise ParameterError(
+            "X, y and groups must have one row a record each",
+            "different numbers of rows",
+            "Check where they come from.",
+        )
+
+
 def read_records(
     features: Any, labels: FloatArray, groups: Iterable[Any] | None, *, teachers: int, key: bytes
 ) -> Records:
@@ -87,13 +105,8 @@ def read_records(
     teachers, key
         See `partition.assign`.
     """
-    ids = None if groups is None else list(groups)
-    if labels.shape[0] != features.shape[0] or (ids is not None and len(ids) != features.shape[0]):
-        raise ParameterError(
-            "X, y and groups must have one row a record each",
-            "different numbers of rows",
-            "Check where they come from.",
-        )
+    ids = read_groups(groups)
+    check_rows(features, labels, ids)
     useful = _finite_rows(features) & ((labels == 0) | (labels == 1)).all(axis=1)
     kept = features[useful]
     spelled = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
@@ -122,7 +135,11 @@ def _numbers(values: Any, name: str) -> FloatArray:
         raise ParameterError(f"{name} must be a table of numbers", type(values).__name__, "Pass an array.") from None
     if array.dtype.kind != "O":
         _check_kind(array.dtype.kind, name)
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):  # a long double beyond a float becomes infinite, and its record is left out
+            return array.astype(np.float64)
+    if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in array):
+        # Read as a vector, one short row would turn many labels into one for everybody.
+        raise ParameterError(f"{name} must have rows of one length", "a list of different ones", "Pass an array.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
