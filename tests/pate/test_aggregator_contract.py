@@ -20,6 +20,11 @@ TEACHERS, LABELS = 40, 3
 BUDGET = Budget(epsilon=1.5, delta=1e-3)
 CASES = [(name, adjacency) for name in AGGREGATORS for adjacency in Adjacency]
 RUNS = 20_000
+# A person who joins changes a teacher's ballot as they like: "one user joining" would promise more than ADD_REMOVE keeps.
+PROTECTED = {
+    Adjacency.ADD_REMOVE: "one teacher's ballot being there or not",
+    Adjacency.REPLACE: "one teacher's whole ballot changing",
+}
 
 
 def public(name):
@@ -128,7 +133,7 @@ class TestEveryAggregator:
         assert Cost.from_dict(labels.cost.to_dict()) == labels.cost
         assert labels.answered + labels.partial + labels.withheld == labels.queries == 70
         assert not labels.seeded
-        assert labels.guarantee.startswith(f"(2, 1e-05)-DP for {adjacency.protects}; covers these 70 queries")
+        assert labels.guarantee.startswith(f"(2, 1e-05)-DP for {PROTECTED[adjacency]}; covers these 70 queries")
         assert "simulation" not in labels.guarantee
         again = vote.release(np.tile(votes_of(vote), (2, 1)), rng=SeededSource(1))
         assert again.seeded
