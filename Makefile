@@ -10,7 +10,7 @@ demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
 
 test: $(VENV)/dev.done  ## run every test and every doctest
-	$(BIN)/python -m pytest -n 2 --dist loadgroup  # one Spark session: its tests stay together
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/dev.done  ## what CI checks before the tests
 	$(BIN)/ruff check

@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 from hypothesis import HealthCheck, Phase, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Shrinking a failing ball-arithmetic example can take minutes; the unshrunk example says enough.
 settings.register_profile(
@@ -11,3 +12,14 @@ settings.register_profile(
     derandomize=True,
 )
 settings.load_profile("cutline")
+
+
+class OneSpark(LoadScopeScheduling):
+    """Give tests out one by one, but all that need Spark to one worker: a second session would cost a gigabyte."""
+
+    def _split_scope(self, nodeid):
+        return "spark" if "test_engine_contract" in nodeid and "spark" in nodeid else nodeid
+
+
+def pytest_xdist_make_scheduler(config, log):  # marks for xdist's own groups are lost on pytest 9.2
+    return OneSpark(config, log)

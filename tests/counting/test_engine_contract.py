@@ -28,7 +28,7 @@ pytestmark = [
 
 MAX_K = 3
 LOCAL = ["parquet", "pandas", "polars", "arrow"]
-SPARK = [pytest.param(name, marks=pytest.mark.xdist_group("spark")) for name in ("spark", "ibis-pyspark")]
+SPARK = ["spark", "ibis-pyspark"]  # tests with this word in their name share one session, see tests/conftest.py
 ENGINES = [*LOCAL, "ibis-duckdb", "ibis-sqlite", "ibis-polars", *SPARK]
 REMOTE = ["ibis-duckdb", "ibis-sqlite", *SPARK]  # counted by an engine that is not ours
 
@@ -138,11 +138,7 @@ TYPES = {
     "moment": (TIMED, pa.timestamp("us"), [*LOCAL, SPARK[0]]),
     "moment in a zone": (TIMED, pa.timestamp("us", "UTC"), [*LOCAL, SPARK[0]]),
 }
-CASES = [
-    pytest.param(engine.values[0] if hasattr(engine, "values") else engine, name, marks=getattr(engine, "marks", ()))
-    for name, (_, _, engines) in TYPES.items()
-    for engine in engines
-]
+CASES = [(engine, name) for name, (_, _, engines) in TYPES.items() for engine in engines]
 
 
 def arrow(rows, kind):
@@ -283,7 +279,6 @@ def texts_of(error):
     return "".join(map(str, (error, error.args, error.__cause__, error.__context__)))
 
 
-@pytest.mark.xdist_group("spark")
 def test_what_spark_says_about_rows_is_not_passed_on(spark):
     frame = spark.createDataFrame([("u", "secret")], "u string, i string")
     failing = frame.selectExpr("u", "raise_error(i) AS i")
@@ -293,8 +288,7 @@ def test_what_spark_says_about_rows_is_not_passed_on(spark):
     assert "Spark must finish the count" in str(caught.value)
 
 
-@pytest.mark.xdist_group("spark")
-def test_a_stream_has_no_end(spark):
+def test_a_stream_of_spark_has_no_end(spark):
     stream = spark.readStream.format("rate").load()
     with pytest.raises(SourceError, match="a log must have an end"):
         count(stream, user="timestamp", item="value")
