@@ -200,8 +200,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         labels, unsettled = released(work, account=account, aggregator=counting, queries=queries)
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
-        if hasattr(self, "student_"):
-            del self.student_
+        self.__dict__.pop("student_", None)
         self._vector = vector
         self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(told.shape[1])]
         self.labels_, self.aggregator_ = labels, counting
