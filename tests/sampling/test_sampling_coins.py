@@ -171,3 +171,10 @@ def test_what_is_no_table_is_refused(bad):
 def test_reals_far_outside_are_refused():
     with pytest.raises(ParameterError):
         Coins.of_reals([1.1], lambda entry: arb(1))
+
+
+def test_biases_next_to_0_and_1_are_no_matter_of_doubt():
+    near = arb(2) ** -500
+    coins = Coins.of_reals([0.0, 1.0], lambda entry: 1 - near if entry else near)
+    tossed = coins.toss(np.tile([0, 1], (100_000, 1)), rng=SeededSource(3))
+    assert tossed.sum(axis=0).tolist() == [0, 100_000]

@@ -76,7 +76,9 @@ class Coins:
         """
         array = np.asarray(approximate, dtype=np.float64)
         _check(array, slack=_ERROR)
-        low, high = (np.floor((array + off) * 2.0**_BOTH_BITS) for off in (-_ERROR, _ERROR))
+        # Next to 0 and 1 there is no doubt: a bias is within [0, 1], whatever its approximation is off by.
+        last = 2.0**_BOTH_BITS - 1
+        low, high = (np.clip(np.floor((array + off) * (last + 1)), 0, last) for off in (-_ERROR, _ERROR))
         for entry in np.flatnonzero(low != high).tolist():
             low[entry] = _exact_bits(bias, entry)
         return cls._split(low, bias)
