@@ -221,7 +221,7 @@ def test_only_the_student_leaves(n_jobs):
     private = X[PRIVATE].copy().view(Array)
     private[::7, 2] = MARK
     person = "a very private name"
-    names = np.array([person] * 600, dtype=object)
+    names = np.array([f"{person} {i}" for i in range(600)], dtype=object)  # many: every teacher gets some
     student = model(n_jobs=n_jobs, noise_seed=None, teacher=KNeighborsClassifier(3), student=LogisticRegression())
     student.fit(private, Y[PRIVATE], X_public=X[PUBLIC], groups=names)
     pickled = pickle.dumps(student)
