@@ -278,7 +278,7 @@ _WHY = (
     "with exact accounting it stands above the paper's EM-CDP at the same privacy. The paper replaces a failed Top Stable by "
     "the exponential mechanism at half the budget; here it stands alone, and shows how little it finds. Limited Domain must "
     "lift every state over its bottom element, a few thousand cases up. Subset EM pays once instead of 15 times, but draws "
-    "from all sets of 15 states."
+    "from all sets of 15 states: it is best only where the gap at the fifteenth is large."
 )
 _GENERATED = (
     "**Why it differs.** These data are generated, so rows compare with one another and not with the paper. Give the data "
