@@ -316,6 +316,42 @@ def test_sqlite_cells_of_another_type_than_declared_are_missing_and_change_nothi
     connection.disconnect()
 
 
+def test_one_cell_that_sqlite_cannot_give_back_changes_nothing_else():
+    connection = ibis.sqlite.connect()
+    connection.raw_sql("CREATE TABLE log (u TEXT, i TEXT, n TINYINT)").close()
+    rows = ["'1', 'a', 44", "'2', 'a', 300", "'3', CAST(x'ff41' AS TEXT), 44", "CAST(x'ff' AS TEXT), 'a', -212"]
+    for row in rows:
+        connection.raw_sql(f"INSERT INTO log VALUES ({row})").close()
+    table = connection.table("log")
+    assert shown(count(table, user="u", item="i", max_k=2)) == (["a"], [2, 0, 0])
+    assert shown(count(table, user="u", item="n", max_k=2)) == ([44], [2, 0, 0])
+    days = count_by(table, user="u", item="n", by="i", groups=["a", "b"], max_groups_per_user=1, max_k=2)
+    assert [shown(histogram) for histogram in days.values()] == [([44], [1, 0, 0]), ([], [0, 0, 0])]
+    connection.disconnect()
+
+
+def test_a_collation_of_duckdb_lets_nobody_rename_items_or_groups():
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE log (u VARCHAR COLLATE NOCASE, i VARCHAR COLLATE NOCASE)")
+    connection.raw_sql("INSERT INTO log VALUES ('x', 'Tea'), ('X', 'tea'), ('y', 'tea'), ('x', 'Tea')")
+    table = connection.table("log")
+    assert shown(count(table, user="u", item="i", max_k=2)) == (["tea", "Tea"], [2, 1, 0])
+    groups = count_by(table, user="u", item="u", by="i", groups=["Tea", "tea"], max_k=2)
+    assert [shown(histogram) for histogram in groups.values()] == [(["x"], [1, 0, 0]), (["X", "y"], [1, 1, 0])]
+    connection.raw_sql("SET default_collation = 'nocase'")
+    with pytest.raises(ParameterError, match="byte by byte"):
+        check(table, user="u", item="i")
+    connection.disconnect()
+
+
+def test_nan_is_missing_whatever_the_statistics_of_a_file_say(tmp_path):
+    pq.write_table(pa.table({"u": [1, 2, 3, 4], "i": [1.0, float("nan"), 2.0, float("nan")]}), tmp_path / "log.parquet")
+    connection = ibis.duckdb.connect()
+    table = connection.read_parquet(tmp_path / "log.parquet")
+    assert shown(count(table, user="u", item="i", max_k=2)) == ([1.0, 2.0], [1, 1, 0])
+    connection.disconnect()
+
+
 def test_text_on_an_unknown_backend_is_refused_and_whole_numbers_are_not():
     from cutline.counting.question import ask
     from cutline.counting.warehouse import Warehouse

@@ -151,6 +151,11 @@ class Warehouse:
         missing = ibis.null(column.type().copy(nullable=True))
         if self.backend == "sqlite":
             column = _as_declared(column, declared)
+        elif self.backend == "duckdb" and declared == "string":
+            column = self._uncollated(column)
+        elif self.backend == "duckdb" and declared.startswith("float"):
+            # Asked by its text: from parquet statistics, which leave NaN out, DuckDB concludes that isnan() is false.
+            column = column.cast("string").contains("nan").ifelse(missing, column)
         elif declared.startswith("float"):
             column = column.isnan().ifelse(missing, column)
         if declared.startswith("float"):
@@ -159,6 +164,24 @@ class Warehouse:
             within = (column >= ibis.date("0001-01-01")) & (column <= ibis.date("9999-12-31"))
             column = within.ifelse(column, missing)
         return column, kind
+
+    def _uncollated(self, column: Any) -> Any:
+        """Drop a collation that DuckDB's column may have; with it, whose row came first would name everybody's items."""
+        import ibis
+
+        ((collation,),) = self.table.get_backend().raw_sql("SELECT current_setting('default_collation')").fetchall()
+        if collation.lower() not in ("", "binary", "c", "posix"):
+            raise ParameterError(
+                "text is compared byte by byte", f"default_collation={collation!r}", "RESET default_collation first."
+            )
+
+        @ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))
+        def encoded(value): ...  # type: ignore[no-untyped-def]
+
+        @ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))
+        def decoded(value): ...  # type: ignore[no-untyped-def]
+
+        return decoded(encoded(column))
 
 
 def warehouse_of(table: Any) -> Warehouse:
@@ -175,9 +198,27 @@ def _as_declared(column: Any, declared: str) -> Any:
     kept = column.typeof().isin(_STORED.get(declared, ("integer",)))
     if declared == "boolean":
         kept &= column.cast("int64").isin((0, 1))
-    if declared == "string":
-        column = column + ""
+    elif declared in _WHOLE and declared != "int64":  # a wider number would come back as another one
+        bounds = column.type().bounds
+        exact = column.cast("int64")
+        kept &= (exact >= bounds.lower) & (exact <= min(bounds.upper, 2**63 - 1))
+    elif declared == "string":
+        column = _decoded(column)
     return kept.ifelse(column, ibis.null(declared))
+
+
+def _decoded(column: Any) -> Any:
+    """Read SQLite's text as UTF-8, with what is none as missing: SQLite checks nothing, and fetching such a cell fails."""
+    import ibis
+
+    @ibis.udf.scalar.python(name="cutline_text", signature=(("binary",), "string"))
+    def decoded(value):  # type: ignore[no-untyped-def]
+        try:
+            return None if value is None else value.decode()
+        except (UnicodeDecodeError, AttributeError):
+            return None
+
+    return decoded(column.cast("binary"))
 
 
 def _text(users: Any) -> Any:
