@@ -157,6 +157,11 @@ def test_refusals_depend_on_the_question_alone(options, message):
             check(table([]), **asked)
 
 
+def test_a_group_that_is_no_text_is_refused_like_any_other():
+    with pytest.raises(ColumnTypeError, match="groups must be values of the by column's type"):
+        count_by(table([]), user="u", item="i", by="g", groups=["a", "\ud800"], max_groups_per_user=1)
+
+
 def test_the_group_column_is_checked_and_ready_counts_have_none():
     with pytest.raises(SourceError, match="'day'"):
         count_by(table([]), user="u", item="i", by="day", groups=GROUPS)

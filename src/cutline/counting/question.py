@@ -97,7 +97,10 @@ def group_by(
     listed = check_listed("groups", groups)
     limit = _limit(max_groups_per_user, groups=len(listed))
     secret = _secret(key)
-    salts = tuple(hmac.new(secret, group_text(group).encode(), hashlib.sha256).hexdigest() for group in listed)
+    salts = tuple(
+        hmac.new(secret, group_text(group).encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+        for group in listed
+    )
     return Grouping(column=column, groups=listed, limit=limit, salts=salts)
 
 
