@@ -288,6 +288,14 @@ def test_what_spark_says_about_rows_is_not_passed_on(spark):
     assert "Spark must finish the count" in str(caught.value)
 
 
+def test_items_of_spark_that_are_no_text_are_missing_and_share_no_name(spark):
+    cells = "(1, X'FF41'), (2, X'FF41'), (3, X'FE41'), (4, encode('\u00e9', 'UTF-8')), (5, X'EDA080')"
+    frame = spark.sql(f"SELECT u, CAST(x AS STRING) AS i FROM VALUES {cells} AS log(u, x)")
+    frame.createOrReplaceTempView("broken")
+    for source in (frame, ibis.pyspark.connect(spark).table("broken")):
+        assert shown(count(source, user="u", item="i", max_k=3)) == (["\u00e9"], [1, 0, 0, 0])
+
+
 def test_a_stream_of_spark_has_no_end(spark):
     stream = spark.readStream.format("rate").load()
     with pytest.raises(SourceError, match="a log must have an end"):

@@ -96,6 +96,8 @@ class Spark:
         named = self.frame.toDF(*(f"c{i}" for i in range(len(self.frame.columns))))
         users, _, _ = _plain("user", question.user, *fields[question.user])
         items, declared, carrier = _plain("item", question.item, *fields[question.item])
+        if question.candidates is None and declared == "VARCHAR":
+            items = f"CASE WHEN {valid_text(self.frame.sparkSession.version).format(items)} THEN {items} END"
         values = [f"{users} AS u", f"{items} AS i"]
         grouping, order = question.grouping, None
         if grouping is not None:
@@ -157,6 +159,15 @@ def _plain(role: str, name: str, column: str, declared: str) -> tuple[str, str, 
     if declared == "void":
         return f"CAST({column} AS STRING)", kind, "string"
     return column, kind, declared
+
+
+def valid_text(version: str) -> str:
+    """Return the SQL of whether a text is UTF-8, which Spark does not check; what is not comes back under one name for many.
+
+    Up to version 3, encoding goes through Java's text and changes what is broken; from 4 on there is a function for it.
+    """
+    old = int(version.partition(".")[0]) < 4
+    return "encode({0}, 'UTF-8') = CAST({0} AS BINARY)" if old else "is_valid_utf8({0})"
 
 
 def _moment(column: str) -> str:

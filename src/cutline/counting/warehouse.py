@@ -153,6 +153,8 @@ class Warehouse:
             column = _as_declared(column, declared)
         elif self.backend == "duckdb" and declared == "string":
             column = self._uncollated(column)
+        elif self.backend == "pyspark" and declared == "string":
+            column = _valid(column, version=self.table.get_backend().version).ifelse(column, missing)
         elif self.backend == "duckdb" and declared.startswith("float"):
             # Asked by its text: from parquet statistics, which leave NaN out, DuckDB concludes that isnan() is false.
             column = column.cast("string").contains("nan").ifelse(missing, column)
@@ -219,6 +221,20 @@ def _decoded(column: Any) -> Any:
             return None
 
     return decoded(column.cast("binary"))
+
+
+def _valid(column: Any, *, version: str) -> Any:
+    """Ask Spark whether a text is UTF-8; see ``spark.valid_text``."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="is_valid_utf8", signature=(("string",), "boolean"))
+    def valid(value): ...  # type: ignore[no-untyped-def]
+
+    @ibis.udf.scalar.builtin(name="encode", signature=(("string", "string"), "binary"))
+    def encoded(value, charset): ...  # type: ignore[no-untyped-def]
+
+    old = int(version.partition(".")[0]) < 4
+    return encoded(column, "UTF-8") == column.cast("binary") if old else valid(column)
 
 
 def _text(users: Any) -> Any:
