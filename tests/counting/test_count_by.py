@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -155,6 +156,18 @@ def test_refusals_depend_on_the_question_alone(options, message):
         del asked["max_k"]
         with pytest.raises(ParameterError, match=message):
             check(table([]), **asked)
+
+
+def test_a_memory_limit_that_counts_a_sparse_log_counts_a_dense_one():
+    groups, names = range(20), range(100_000)
+    rows = np.arange(len(groups) * len(names))
+    log = pa.table({"u": np.zeros_like(rows), "i": rows % len(names), "g": rows // len(names)})
+    for source, counts in ((log.slice(0, 0), [0]), (log, [1])):
+        answers = count_by(
+            source, user="u", item="i", by="g", groups=groups, candidates=names, memory_limit="60MB", max_k=2
+        )
+        assert [histogram.values.tolist() for histogram in answers.values()] == [counts] * len(groups)
+        assert answers[19].top(2) == (0, 1)
 
 
 def test_a_group_that_is_no_text_is_refused_like_any_other():

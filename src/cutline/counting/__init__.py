@@ -65,7 +65,8 @@ def count(
     candidates
         All items there can be, as a public list; the domain is closed, and other items of the log are ignored.
     memory_limit
-        An amount such as ``1GB``; what does not fit is spilled to a private directory.
+        An amount such as ``1GB``; what does not fit is spilled to a private directory. The counts of listed candidates are
+        kept in memory beside it, at most one per candidate and group.
     progress
         Called from this thread, about ten times a second, with the share of the work that is done. It tells how far a
         running query is, which is as private as its running time: show it to the caller, never publish it.
@@ -219,9 +220,7 @@ def _answer(source: object, question: Question, *, max_k: int) -> list[OpenHisto
     if question.candidates is None:
         return open_histograms(adapter.top(question, max_k=max_k), groups=groups, max_k=max_k)
     order, counted = adapter.tally(question)
-    return closed_histograms(
-        question.candidates, order=order, counted=counted, groups=groups, memory_limit=question.memory_limit
-    )
+    return closed_histograms(question.candidates, order=order, counted=counted, groups=groups)
 
 
 def _check_ready(
