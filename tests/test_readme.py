@@ -1,5 +1,6 @@
 """Numbers the README quotes about the exhaustive check."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -21,3 +22,13 @@ def test_the_size_of_the_exhaustive_check_is_the_one_quoted():
         total += pairs[key]
     broken = sum(check.expected == "fails" for check in listed)
     assert (len(listed), total, broken) == tuple(int(n.replace(",", "")) for n in quoted.groups())
+
+
+def test_what_is_quoted_of_exp3_is_what_its_page_measured():
+    root = Path(__file__).parents[1]
+    text = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    quoted = re.search(r"a rigorous epsilon of ([\d.]+) \(([\d.]+) with ballots limited", text)
+    assert quoted
+    with (root / "docs/reproduce/exp3-needed.csv").open(encoding="utf-8") as file:
+        needed = {row["aggregator"]: row["CelebA attributes REPLACE"] for row in csv.DictReader(file)}
+    assert quoted.groups() == (needed["OptimalVote"], needed["OptimalVote, limited"])

@@ -25,6 +25,7 @@ from cutline.privacy import (
     NoisyMaxGaussian,
     largest,
 )
+from cutline.privacy.curves import Curve
 from cutline.privacy.greedy import biases
 from cutline.privacy.rules import RULES
 
@@ -151,8 +152,8 @@ def _choice(adjacency: Adjacency) -> Cost:
     return _of(BoundedRange(epsilon=adjacency.gap_range / SCALE), adjacency=adjacency)
 
 
-def _of(curve: object, delta: float = 0.0, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Cost:
-    return Cost.of(curve, adjacency=adjacency, delta=delta)  # type: ignore[arg-type]
+def _of(curve: Curve, delta: float = 0.0, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Cost:
+    return Cost.of(curve, adjacency=adjacency, delta=delta)
 
 
 def _both(costs: dict[Adjacency, Cost], rule: str) -> tuple[float, float]:

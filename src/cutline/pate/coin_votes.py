@@ -3,6 +3,7 @@ r"""Aggregators that toss one coin per label, with a bias read off that label's 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
@@ -30,13 +31,13 @@ class CoinVote(Panel):
         """How many counts of one query one person can move."""
         return moved_labels(self.labels, self.limit, self.adjacency)
 
+    @abstractmethod
     def coins(self) -> Coins:
         """Return the coins of the counts 0..teachers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of yes and of no, each with full relative accuracy."""
-        raise NotImplementedError
 
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer every label of a batch of queries."""

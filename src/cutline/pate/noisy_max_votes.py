@@ -2,6 +2,7 @@ r"""One winner out of several after Gaussian noise: a class, or a whole set of l
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -63,9 +64,9 @@ class NoisyMaxVote(Panel):
         """The cost of one query: one vote moves one count by 1 when it comes or goes, two when it changes."""
         return vector_cost(self.sigma, self.adjacency.count_range, self.adjacency)
 
+    @abstractmethod
     def rows(self, winners: IntArray) -> Int8Array:
         """Return the labels that each winner stands for."""
-        raise NotImplementedError
 
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer a batch of queries; the argmax of continuous noise, drawn exactly."""

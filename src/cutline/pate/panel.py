@@ -2,6 +2,7 @@ r"""The public shape of a vote: who votes, on how many labels, for whose protect
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from cutline.privacy import Adjacency, Budget, Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class Panel(ABC):
     r"""A base of public parameters; subclasses add their own, and `cost`, `release`, `law` and `calibrate`.
 
     Parameters
@@ -56,9 +57,9 @@ class Panel:
         return self.labels
 
     @property
+    @abstractmethod
     def cost(self) -> Cost:
         """The cost of one query."""
-        raise NotImplementedError
 
     def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
         """Cut every ballot to the limit and count."""

@@ -5,6 +5,7 @@ Both aggregators are StableTopK over the labels of one query, run for all querie
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -51,9 +52,9 @@ class StableSetVote(Panel):
             raise ParameterError("choosing by argmax needs the table test", "", "Use test='table' or choose='em'.")
 
     @classmethod
+    @abstractmethod
     def constants(cls, adjacency: Adjacency) -> Adjacency:
         """Return the relation whose constants bound how far one person moves what labels are ranked by."""
-        raise NotImplementedError
 
     @classmethod
     def calibrate(
@@ -100,13 +101,13 @@ class StableSetVote(Panel):
         constants = self.constants(self.adjacency)
         return Cost(adjacency=self.adjacency, uses=self.chooser.cost(constants).uses + self.test.cost(constants).uses)
 
+    @abstractmethod
     def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
         """Return, for rows of counts, every label's rank from 0, and the gaps below the ranks 1..max_k."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answers(self, counts: IntArray, inside: Any) -> Int8Array:
         """Return the labels that go out where ``inside`` says which labels are in the released set."""
-        raise NotImplementedError
 
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer a batch of queries. How large a withheld set would have been is not shown."""
