@@ -10,10 +10,11 @@ from scipy.stats import chisquare
 
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.gap_tests import TableTest
 from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.one_gap import one_gap
-from cutline.mechanisms.selection import selector, stretched, subset_needs_less
+from cutline.mechanisms.selection import selector, subset_needs_less
 from cutline.mechanisms.stable_top_k import StableTopK
 from cutline.mechanisms.test_first import TestFirst
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget

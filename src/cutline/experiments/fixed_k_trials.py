@@ -14,15 +14,17 @@ import numpy.typing as npt
 
 from cutline.histogram import Histogram, IntArray, OpenHistogram
 from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.limited_rounds import LimitedRounds, Round
 from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
 from cutline.mechanisms.test_first import TestFirst
 from cutline.mechanisms.top_stable import TopStable
+from cutline.mechanisms.ways import Way, completed
 from cutline.sampling import Source, Weights
 from cutline.sampling.inversion import invert
 from cutline.sampling.weights import enclose_boundaries
 
 Taken: TypeAlias = npt.NDArray[np.bool_]
-FixedK: TypeAlias = LimitedDomain | TopStable | TestFirst | StableTopKFixed
+FixedK: TypeAlias = LimitedDomain | LimitedRounds | TopStable | TestFirst | StableTopKFixed
 
 
 def taken_ranks(mechanism: FixedK, histogram: OpenHistogram, runs: int, *, rng: Source) -> Taken:
@@ -48,8 +50,8 @@ def taken_ranks(mechanism: FixedK, histogram: OpenHistogram, runs: int, *, rng: 
     >>> taken_ranks(mechanism, counts, 3, rng=SeededSource(0)).astype(int).tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 0]]
     """
-    if isinstance(mechanism, LimitedDomain):
-        return _limited_domain(mechanism, histogram, runs, rng)
+    if isinstance(mechanism, LimitedDomain | LimitedRounds):
+        return _lists(mechanism, histogram, runs, rng)
     if isinstance(mechanism, TopStable):
         cuts = mechanism.sample(histogram, runs, rng=rng)
         return _prefixes(histogram, cuts)
@@ -77,52 +79,71 @@ def _prefixes(histogram: OpenHistogram, cuts: IntArray) -> Taken:
     return np.arange(len(histogram.items)) < cuts[:, None]
 
 
-def _limited_domain(mechanism: LimitedDomain, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
-    """Draw without replacement until the bottom or k items; every rank is a group of its own, which is the same law."""
-    groups = mechanism._groups(histogram)
+def _lists(mechanism: LimitedDomain | LimitedRounds, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
+    """Draw lists without replacement; every rank is a group of its own, which is the same law."""
+    rounds: list[LimitedDomain | Round] = [mechanism if isinstance(mechanism, LimitedDomain) else mechanism.first]
+    groups = _domain(rounds[0])._groups(histogram)
+    scores = np.append(np.repeat(groups.scores[:-1], groups.members[:-1].astype(np.int64)), groups.scores[-1])
     candidates = len(groups.items)
     taken = np.zeros((runs, len(histogram.items)), dtype=np.bool_)
-    scores = np.append(np.repeat(groups.scores[:-1], groups.members[:-1].astype(np.int64)), groups.scores[-1])
-    logs = float(mechanism._rate) * (scores - scores.max()).astype(np.float64)
-    # x = rate * difference + ln(weight) is below 1100 in size wherever exp(x) counts, with a few roundings: the relative
-    # error of a weight is below 2^-40, as the exact draw asks.
-    logs[-1] += math.log(mechanism._bottom)
-    live = np.arange(runs)
-    for _ in range(min(mechanism.k, candidates)):
+    places: dict[tuple[int, int], int] = {}  # which round follows this one after so many items; -1 if none does
+    now, listed, live = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64), np.arange(runs)
+    while live.size:
+        domains = [_domain(rounds[place]) for place in now[live].tolist()]
         left = np.concatenate([~taken[live, :candidates], np.ones((len(live), 1), dtype=np.bool_)], axis=1)
-        drawn = _draw(scores, logs, left, mechanism, rng)
-        going = drawn < candidates
-        live, drawn = live[going], drawn[going]
-        if live.size == 0:
-            break
-        taken[live, drawn] = True
+        drawn = _draw(scores, left, domains, rng)
+        found = drawn < candidates
+        taken[live[found], drawn[found]] = True
+        listed[live[found]] += 1
+        full = found & (listed[live] == [domain.k for domain in domains])
+        now[live[full]] = -1
+        for row in live[~found].tolist():
+            key = int(now[row]), int(listed[row])
+            if key not in places:
+                going = rounds[key[0]]
+                after = None if isinstance(going, LimitedDomain) else going.after(key[1])
+                places[key] = -1 if after is None else len(rounds)
+                rounds += [] if after is None else [after]
+            now[row], listed[row] = places[key], 0
+        live = live[now[live] >= 0]
     return taken
 
 
-def _draw(
-    scores: IntArray, logs: npt.NDArray[np.float64], left: Taken, mechanism: LimitedDomain, rng: Source
-) -> IntArray:
-    """Draw one rank, or the bottom as the last, for each row of what is left."""
-    open_logs = np.where(left, logs, -np.inf)
+def _domain(going: LimitedDomain | Round) -> LimitedDomain:
+    return going if isinstance(going, LimitedDomain) else going.domain
+
+
+def _draw(scores: IntArray, left: Taken, domains: list[LimitedDomain], rng: Source) -> IntArray:
+    """Draw one rank, or the bottom as the last, for each row of what is left, by the Limited Domain of the row."""
+    # x = rate * difference + ln(weight) is below 1100 in size wherever exp(x) counts, with a few roundings: the relative
+    # error of a weight is below 2^-40, as the exact draw asks.
+    rates = np.array([float(domain._rate) for domain in domains])
+    logs = rates[:, None] * (scores - scores.max()).astype(np.float64)
+    logs[:, -1] += [math.log(domain._bottom) for domain in domains]
+    logs = np.where(left, logs, -np.inf)
     with np.errstate(under="ignore"):
-        sums = np.cumsum(np.exp(open_logs - open_logs.max(axis=1, keepdims=True)), axis=1)
+        sums = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
         boundaries = sums[:, :-1] / sums[:, -1:]
 
     def enclose(row: int, _precision: int) -> list[Any]:
         members = left[row].astype(np.int64).astype(object)
-        members[-1] = mechanism._bottom
-        exact = Weights(scores=scores[None, :], rate=mechanism._rate, multiplicities=members[None, :])
+        members[-1] = domains[row]._bottom
+        exact = Weights(scores=scores[None, :], rate=domains[row]._rate, multiplicities=members[None, :])
         return enclose_boundaries(exact, 0)
 
     return invert(boundaries, enclose, source=rng)
 
 
 def _test_first(mechanism: TestFirst, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
-    gap, slack = mechanism._gap(histogram)
-    passed = mechanism.test.passes(np.repeat(gap, runs), np.repeat(slack, runs), mechanism.adjacency, rng)
-    taken = _prefixes(histogram, np.full(runs, mechanism.k))
-    if not passed.all():
-        taken[~passed] = _limited_domain(mechanism.fallback, histogram, int((~passed).sum()), rng)
+    taken = np.zeros((runs, len(histogram.items)), dtype=np.bool_)
+    live = np.arange(runs)
+    for question in mechanism.questions(histogram):
+        gaps, slack = (np.repeat(value, len(live)) for value in (question.gap, question.slack))
+        passed = question.test.passes(gaps, slack, mechanism.adjacency, rng)
+        way = completed(histogram, question.cut, mechanism.fallback, steps=question.passed)
+        taken[live[passed]] = _filled_up(way, histogram, int(passed.sum()), rng)
+        live = live[~passed]
+    taken[live] = _lists(mechanism.fallback, histogram, len(live), rng)
     return taken
 
 
@@ -133,22 +154,21 @@ def _stable_top_k_fixed(mechanism: StableTopKFixed, histogram: OpenHistogram, ru
     slack = np.broadcast_to(mechanism.chooser.slack(scores[:1], mechanism.adjacency), (runs,))
     passed = mechanism.test.passes(gaps[cuts - 1], slack, mechanism.adjacency, rng)
     taken = np.zeros((runs, len(histogram.items)), dtype=np.bool_)
-    if not passed.all():
-        taken[~passed] = _limited_domain(mechanism.fallback, histogram, int((~passed).sum()), rng)
+    taken[~passed] = _lists(mechanism.fallback, histogram, int((~passed).sum()), rng)
     for cut in np.unique(cuts[passed]).tolist():
         rows = np.flatnonzero(passed & (cuts == cut))
-        taken[rows] = _after_release(mechanism, histogram, cut, len(rows), rng)
+        way = mechanism._way(histogram, cut, passed=True)
+        taken[rows] = _filled_up(way, histogram, len(rows), rng)
     return taken
 
 
-def _after_release(mechanism: StableTopKFixed, histogram: OpenHistogram, cut: int, runs: int, rng: Source) -> Taken:
+def _filled_up(way: Way, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     """Go on from a released prefix: fill it up in batches, or cut it down one run after the other."""
-    way = mechanism._way(histogram, cut, passed=True)
-    taken = _prefixes(histogram, np.full(runs, cut))
-    if isinstance(way.selector, LimitedDomain):
+    taken = _prefixes(histogram, np.full(runs, way.prefix))
+    if isinstance(way.selector, LimitedDomain | LimitedRounds):
         part: Histogram | None = way.part
         assert isinstance(part, OpenHistogram)  # noqa: S101 - what remains of an open domain
-        taken[:, way.prefix :] |= _limited_domain(way.selector, part, runs, rng)
+        taken[:, way.prefix :] |= _lists(way.selector, part, runs, rng)
         return taken
     if way.selector is None:
         return taken

@@ -1,8 +1,8 @@
-r"""Histograms cut at a rank whose items are already public: what remains below it, and the closed domain above it."""
+r"""Histograms without items that are already public, and the closed domain that released items are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,27 @@ def remaining(histogram: Histogram, prefix: int) -> Histogram:
         )
     values, multiplicities = _between(histogram, prefix, histogram.size)
     return ClosedHistogram(items=_Tail(histogram.items, prefix), values=values, multiplicities=multiplicities)
+
+
+def without(histogram: Histogram, items: Collection[Item]) -> Histogram:
+    r"""Return an open histogram without items listed from its top; it then looks at as many ranks fewer.
+
+    Examples
+    --------
+    >>> left = without(OpenHistogram.from_counts({"a": 9, "b": 7, "c": 2}, max_k=4), ["b"])
+    >>> left, left.items, left.gaps(3).tolist()
+    (OpenHistogram(max_k=3), ('a', 'c'), [7, 2, 0])
+    """
+    if not items or not isinstance(histogram, OpenHistogram):
+        return histogram
+    gone = frozenset(items)
+    kept = np.ones(len(histogram.counts), dtype=np.bool_)
+    kept[: len(histogram.items)] = [item not in gone for item in histogram.items]
+    return OpenHistogram(
+        items=tuple(item for item in histogram.items if item not in gone),
+        counts=histogram.counts[kept],
+        max_k=histogram.max_k - len(gone),
+    )
 
 
 def inside(histogram: Histogram, prefix: int) -> ClosedHistogram:

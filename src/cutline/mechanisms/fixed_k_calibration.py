@@ -26,6 +26,7 @@ INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _SUCCESS = 0.9
 _FAILURE = 1e15
 _POLISH = 4
+_DOWN = 1 - 2.0**-50
 
 
 class _Priced(Protocol):
@@ -131,6 +132,22 @@ def step_size(order: float, rdp: float) -> float:
     if not rdp > 0:
         return 0.0
     return largest(lambda e: approximate_rdp(e, order) <= rdp, low=1e-12, high=1e4, relative=1e-9)
+
+
+def stretched(epsilon: float, *, draws: int, over: int) -> float:
+    r"""Return the epsilon of ``over`` draws that never cost more than ``draws`` draws of ``epsilon``, at any order.
+
+    **Privacy.** ``R_BR(a, e) / e^2`` never rises with e, so ``over R_BR(a, e sqrt(draws/over)) <= draws R_BR(a, e)``
+    wherever over <= draws [docs/proofs/test-first.md].
+
+    Examples
+    --------
+    >>> from cutline.privacy import BoundedRange
+    >>> one = BoundedRange(epsilon=stretched(0.1, draws=9, over=1))
+    >>> all(one.rdp(a) <= 9 * BoundedRange(epsilon=0.1).rdp(a) for a in (1.01, 2.0, 8.0, 64.0, 1e4, math.inf))
+    True
+    """
+    return epsilon if draws == over else epsilon * math.sqrt(draws / over) * _DOWN
 
 
 @lru_cache(maxsize=1024)

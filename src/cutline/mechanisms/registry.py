@@ -8,6 +8,7 @@ from cutline.errors import ParameterError
 from cutline.histogram import Histogram
 from cutline.mechanisms.joint_em import JointEM
 from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.limited_rounds import LimitedRounds
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.permute_and_flip import PermuteAndFlip
 from cutline.mechanisms.stable_top_k import StableTopK
@@ -77,6 +78,7 @@ MECHANISMS: dict[str, Any] = {
         StableTopKFixed,
         PeelingEM,
         PermuteAndFlip,
+        LimitedRounds,
         LimitedDomain,
         TopStable,
         JointEM,

@@ -2,7 +2,7 @@ r"""The selector a fixed-k mechanism falls back on, by the kind of domain and fr
 
 One allowance pays for any of them: `k` bounded-range draws of one epsilon, with Limited Domain's delta. Fewer draws, or
 one draw of a whole subset, take a larger epsilon for the same money (`stretched`), so the dearest path is always Limited
-Domain with all k draws and a mechanism's cost is known before it knows what domain it will be given.
+Domain with all k draws (in rounds or in one) and a mechanism's cost is known before it knows what domain it will be given.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 from cutline.mechanisms.closed_selection import countable
-from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed
+from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed, stretched
 from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.limited_rounds import LimitedRounds
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.subset_em import SubsetEM
 from cutline.privacy import Cost, Filter
@@ -24,26 +25,9 @@ from cutline.privacy.rounding import fraction_down
 if TYPE_CHECKING:
     from cutline.sampling import Source
 
-Selector: TypeAlias = LimitedDomain | PeelingEM | SubsetEM
+Allowance: TypeAlias = LimitedDomain | LimitedRounds
+Selector: TypeAlias = Allowance | PeelingEM | SubsetEM
 Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
-
-_DOWN = 1 - 2.0**-50
-
-
-def stretched(epsilon: float, *, draws: int, over: int) -> float:
-    r"""Return the epsilon of ``over`` draws that never cost more than ``draws`` draws of ``epsilon``, at any order.
-
-    **Privacy.** ``R_BR(a, e) / e^2`` never rises with e, so ``over R_BR(a, e sqrt(draws/over)) <= draws R_BR(a, e)``
-    wherever over <= draws [docs/proofs/test-first.md].
-
-    Examples
-    --------
-    >>> from cutline.privacy import BoundedRange
-    >>> one = BoundedRange(epsilon=stretched(0.1, draws=9, over=1))
-    >>> all(one.rdp(a) <= 9 * BoundedRange(epsilon=0.1).rdp(a) for a in (1.01, 2.0, 8.0, 64.0, 1e4, math.inf))
-    True
-    """
-    return epsilon if draws == over else epsilon * math.sqrt(draws / over) * _DOWN
 
 
 def subset_needs_less(k: int, candidates: int) -> bool:
@@ -63,7 +47,7 @@ def subset_needs_less(k: int, candidates: int) -> bool:
     return (rivals + log_odds_needed(1)) / math.sqrt(k) < math.log(candidates - k) + log_odds_needed(k)
 
 
-def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
+def selector(allowance: Allowance, histogram: Histogram, *, k: int) -> Selector:
     """Return what selects ``k`` items of this histogram for the allowance's money; ``allowance.k`` is the most it may draw."""
     epsilon = stretched(allowance.epsilon, draws=allowance.k, over=k)
     if isinstance(histogram, OpenHistogram):
@@ -91,7 +75,7 @@ def chance_of(selector: Selector, histogram: Histogram, k: int) -> float:
     """Return the probability that exactly the top ``k`` are drawn; a closed domain always gives as many as were asked."""
     if isinstance(histogram, ClosedHistogram):
         k = min(k, histogram.size)
-    if k < 0 or (not isinstance(selector, LimitedDomain) and k != selector.k):
+    if k < 0 or (not isinstance(selector, Allowance) and k != selector.k):
         return 0.0
     return float(selector.chance(histogram, k))
 

@@ -16,23 +16,14 @@ from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.choosers import FloatArray, GapExponential
 from cutline.mechanisms.closed_selection import LARGEST_LAW
-from cutline.mechanisms.cuts import inside, remaining, upside_down
-from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
+from cutline.mechanisms.cuts import inside, upside_down
+from cutline.mechanisms.fixed_k_calibration import ranks_for, spend, stretched
 from cutline.mechanisms.gap_tests import GapTest
 from cutline.mechanisms.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.preference import Preference
-from cutline.mechanisms.selection import (
-    Items,
-    Selector,
-    chance_of,
-    drawn,
-    law_of_items,
-    rest_of,
-    same_top,
-    selector,
-    stretched,
-)
+from cutline.mechanisms.selection import rest_of
+from cutline.mechanisms.ways import Way, completed, from_scratch
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
@@ -281,26 +272,21 @@ class StableTopKFixed:
         slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
         return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
-    def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> _Way:
+    def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> Way:
         """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
         steps: tuple[str, ...] = (f"choose {cut}", "test")
         if not passed:
-            chosen = selector(self.fallback, histogram, k=self.k)
-            return _Way(steps=(*steps, chosen.name), whole=histogram, selector=chosen, part=histogram)
+            return from_scratch(histogram, self.fallback, steps=steps)
         steps = (*steps, "release")
-        above = histogram.top(cut)
-        reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
-        most = min(self.k, histogram.size) if isinstance(histogram, ClosedHistogram) else self.k
-        way = _Way(steps=steps, whole=histogram, prefix=len(above))
-        if reach == most or (reach > most and len(above) <= most):
+        if cut <= self.k:
+            return completed(histogram, cut, self.fallback, steps=steps)
+        way = Way(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
+        if way.prefix <= self.k:  # fewer were seen, or are there, than the cut says
             return way
-        if reach < most:
-            part = remaining(histogram, cut)
-            chosen = selector(self.fallback, part, k=self.k - cut)
-            return replace(way, steps=(*steps, chosen.name), selector=chosen, part=part)
-        return self._cut_down(way, inside(histogram, cut), surplus=reach - most)
+        reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
+        return self._cut_down(way, inside(histogram, cut), surplus=reach - self.k)
 
-    def _cut_down(self, way: _Way, part: ClosedHistogram, *, surplus: int) -> _Way:
+    def _cut_down(self, way: Way, part: ClosedHistogram, *, surplus: int) -> Way:
         """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
         draws = min(self.k, surplus)
         epsilon = stretched(self.epsilon, draws=self.k, over=draws)
@@ -324,51 +310,3 @@ class StableTopKFixed:
             "delta": self.delta,
             "adjacency": str(self.adjacency),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class _Way:
-    """How a run goes on after the test: what is kept of the top, and what is drawn to add to it or take from it."""
-
-    steps: tuple[str, ...]
-    whole: Histogram
-    prefix: int = 0  # how many of the top are in the answer, or are dropped from
-    selector: Selector | None = None
-    part: Histogram | None = None  # what the selector draws from
-    drops: bool = False
-    spare: int = 0  # draws that are paid for and not made, so that the price is a function of the steps
-
-    def cost(self, adjacency: Adjacency) -> Cost:
-        if self.selector is None:
-            return Cost(adjacency=adjacency)
-        if self.spare and isinstance(self.selector, PeelingEM):
-            return replace(self.selector, k=self.selector.k + self.spare).cost
-        return self.selector.cost
-
-    def draw(self, rng: Source) -> Items:
-        if self.selector is None or self.part is None:
-            return frozenset(self.whole.top(self.prefix))
-        return self._with(drawn(self.selector, self.part, rng))
-
-    def law(self) -> dict[Items, float]:
-        if self.selector is None or self.part is None:
-            return {frozenset(self.whole.top(self.prefix)): 1.0}
-        law: dict[Items, float] = {}
-        for items, p in law_of_items(self.selector, self.part).items():
-            found = self._with(items)
-            law[found] = law.get(found, 0.0) + p
-        return law
-
-    def _with(self, items: Items) -> Items:
-        if not self.prefix:
-            return items
-        kept = frozenset(self.whole.top(self.prefix))
-        return kept - frozenset(items) if self.drops else kept | frozenset(items)
-
-    def chance(self, k: int) -> float:
-        """Return the probability that the answer is exactly the top ``k``."""
-        if self.selector is None or self.part is None:
-            return float(same_top(self.whole, k, self.prefix))
-        if self.drops:
-            return chance_of(self.selector, self.part, self.prefix - k)
-        return chance_of(self.selector, self.part, k - self.prefix)

@@ -2,9 +2,12 @@ r"""Exactly k items: ask first, for little, whether the top k are stable; only i
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, IntArray, OpenHistogram
@@ -13,25 +16,30 @@ from cutline.mechanisms.closed_selection import LARGEST_LAW
 from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
 from cutline.mechanisms.gap_tests import GapTest, TableTest
 from cutline.mechanisms.limited_domain import LimitedDomain, gap_needed
-from cutline.mechanisms.selection import Items, Selector, chance_of, drawn, law_of_items, rest_of, same_top, selector
+from cutline.mechanisms.limited_rounds import LimitedRounds
+from cutline.mechanisms.preference import Preference
+from cutline.mechanisms.selection import rest_of
+from cutline.mechanisms.ways import Way, completed, from_scratch
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
 
-_STEPS = ("test", "release")
+_NEARBY = 0.5  # what the test under k gets beside the test at k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFirst:
     r"""The top k: as they are if a test finds the set stable, else selected with noise.
 
-    Released: which way it went, and the items. The test passed: the exact top k (the seen ones, if fewer were seen), a set
-    without order, and only the test is charged. Not passed: what the selector draws with the rest. On an open domain that is
-    `LimitedDomain`, a list of at most k in order; on a closed one `PeelingEM`, or `SubsetEM` where the one-gap
-    numbers of k and the number of candidates favour it.
+    Released: which way it went, and the items. The test at k passed: the exact top k (the seen ones, if fewer were seen), a set
+    without order, and only the test is charged. Not passed: the largest gap at j from k/2 up to k - 1 is tested for less
+    (`nearby`); if it is stable, the j items above it are kept and only k - j are selected, with less noise. Otherwise the
+    selector draws all k. On an open domain that is `LimitedRounds`, a list of at most k in order; on a closed one
+    `PeelingEM`, or `SubsetEM` where the one-gap numbers of k and the number of candidates favour it.
 
-    **Privacy.** The test's cost plus Limited Domain's, on every domain and path: peels of the same epsilon, or one draw of a
-    subset with sqrt(k) times the epsilon, never cost more at any order [docs/proofs/test-first.md].
+    **Privacy.** The tests' cost plus Limited Domain's, on every domain and path: rounds cost no more, and neither do peels of
+    the same epsilon, one draw of a subset with sqrt(k) times the epsilon, or fewer draws of as much more
+    [docs/proofs/test-first.md].
 
     Parameters
     ----------
@@ -41,6 +49,8 @@ class TestFirst:
         How many ranks may be candidates on an open domain; public, at least k.
     test
         The stability test at k.
+    nearby
+        The stability test of the largest gap a little under k; None to leave it out, as it must be with k = 1.
     epsilon, delta
         Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
     adjacency
@@ -69,7 +79,7 @@ class TestFirst:
     ordered: ClassVar[bool] = False
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
-    cost_rule: ClassVar[str] = "one coin, then k bounded-range steps + delta"
+    cost_rule: ClassVar[str] = "one or two coins, then k bounded-range steps + delta"
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
 
     k: int
@@ -78,11 +88,16 @@ class TestFirst:
     epsilon: float
     delta: float
     adjacency: Adjacency
+    nearby: GapTest | None = None
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         object.__setattr__(self, "k", self.fallback.k)  # refuses what Limited Domain refuses
+        if self.nearby is not None and (self.k == 1 or not self.nearby.certifies_choice):
+            raise ParameterError(
+                "a test under k must be a table test, and k above 1", f"k={self.k}", "Leave nearby out."
+            )
 
     @classmethod
     def calibrate(
@@ -112,16 +127,18 @@ class TestFirst:
         max_k
             How many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
         share
-            The test's part of the allowance, of the Rényi cost and of delta alike.
+            The part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
+            much.
         """
         ranks = ranks_for(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < share < 1:
-            raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.05.")
+        if not 0 < share <= 0.5:
+            raise ParameterError("share must be above 0 and at most 0.5", f"share={share}", "Try share=0.05.")
+        rest = 1 - (share if k == 1 else (1 + _NEARBY) * share)
 
         def needed(limits: Filter) -> float:
-            rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
-            return gap_needed(rest, k=k, max_k=ranks)
+            left = Filter(order=limits.order, rdp=rest * limits.rdp, delta=rest * limits.delta)
+            return gap_needed(left, k=k, max_k=ranks)
 
         return spend(
             budget,
@@ -133,14 +150,15 @@ class TestFirst:
     @classmethod
     def _within(cls, limits: Filter, budget: Budget, *, adjacency: Adjacency, k: int, max_k: int, share: float) -> Self:
         """Build the mechanism whose dearest path spends the limits of one release."""
-        table = BitTable.stability(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
-        test = TableTest(table=table)
-        rest = rest_of(limits, test.cost(adjacency))
-        fallback = LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency)
+        test = _test(limits, share)
+        nearby = _test(limits, _NEARBY * share) if k > 1 else None
+        spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
+        fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=max_k, adjacency=adjacency)
         return cls(
             k=k,
             max_k=max_k,
             test=test,
+            nearby=nearby,
             epsilon=fallback.epsilon,
             delta=fallback.delta,
             adjacency=adjacency,
@@ -148,32 +166,40 @@ class TestFirst:
         )
 
     @property
-    def fallback(self) -> LimitedDomain:
-        """Limited Domain as it is run on an open domain when the test does not pass."""
-        return LimitedDomain(
+    def fallback(self) -> LimitedRounds:
+        """What is run on an open domain when no test passes."""
+        return LimitedRounds(
             k=self.k, max_k=self.max_k, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
         )
 
     @property
     def cost(self) -> Cost:
-        """The dearest path: the test, and Limited Domain."""
-        return self.test.cost(self.adjacency) + self.fallback.cost
+        """The dearest path: the tests, and Limited Domain."""
+        return self._tests + self.fallback.cost
+
+    @property
+    def _tests(self) -> Cost:
+        """The cost of all tests, each of which was asked if the first did not pass."""
+        tests = [self.test] if self.nearby is None else [self.test, self.nearby]
+        return sum((test.cost(self.adjacency) for test in tests), start=Cost(adjacency=self.adjacency))
 
     def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
         """Run once on a histogram and return everything that becomes public."""
         source = resolve(rng)
-        chosen = self._selector(histogram)
-        items: Items
-        if self.test.passes(*self._gap(histogram), self.adjacency, source)[0]:
-            steps, items, cost = _STEPS, frozenset(histogram.top(self.k)), self.test.cost(self.adjacency)
+        self._check(histogram)
+        cost = Cost(adjacency=self.adjacency)
+        for question in self.questions(histogram):
+            cost += question.test.cost(self.adjacency)
+            if question.test.passes(question.gap, question.slack, self.adjacency, source)[0]:
+                way = completed(histogram, question.cut, self.fallback, steps=question.passed)
+                break
         else:
-            steps, items = ("test", chosen.name), drawn(chosen, histogram, source)
-            cost = self.test.cost(self.adjacency) + chosen.cost
+            way = from_scratch(histogram, self.fallback, steps=question.failed)
         return Release(
-            items=items,
+            items=way.draw(source),
             k=self.k,
-            steps=steps,
-            cost=cost,
+            steps=way.steps,
+            cost=cost + way.cost(self.adjacency),
             mechanism=self.describe(),
             budget=self.budget,
             seeded=source.seeded,
@@ -183,35 +209,53 @@ class TestFirst:
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
-        chosen = self._selector(histogram)
-        yes, no = self._chances(histogram)
-        law: dict[Hashable, float] = {(_STEPS, frozenset(histogram.top(self.k))): yes}
-        for items, chance in law_of_items(chosen, histogram).items():
-            law[("test", chosen.name), items] = no * chance
+        law: dict[Hashable, float] = {}
+        for way, share in self._ways(histogram):
+            for items, chance in way.law().items():
+                law[way.steps, items] = share * chance
         if len(law) > LARGEST_LAW:
             raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}", "Sample instead.")
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:
-        """Return the probability that exactly the top ``k`` go out, by either way."""
-        chosen = self._selector(histogram)
-        yes, no = self._chances(histogram)
-        return (yes if same_top(histogram, k, self.k) else 0.0) + no * chance_of(chosen, histogram, k)
+        """Return the probability that exactly the top ``k`` go out, by any way."""
+        return math.fsum(share * way.chance(k) for way, share in self._ways(histogram))
 
-    def _selector(self, histogram: Histogram) -> Selector:
-        """Return what a failed test falls back on; refuses a histogram of too few counts before anything is drawn."""
+    def questions(self, histogram: Histogram) -> Iterator[Question]:
+        """Yield the tests in the order they are asked, while they do not pass."""
+        choose = GapArgmax()
+        gap = histogram.gaps(self.k)[-1:]
+        slack = choose.slack(gap[:, None], self.adjacency)  # k is not chosen: nothing else can be unstable
+        yield Question(test=self.test, cut=self.k, gap=gap, slack=slack, passed=("test", "release"), failed=("test",))
+        if self.nearby is not None:
+            under = Preference(min_k=(self.k + 1) // 2, max_k=self.k - 1)
+            gaps = histogram.gaps(under.max_k)
+            scores = under.scores(gaps[None, :])
+            cut = int(under.choices[np.argmax(scores)])
+            yield Question(
+                test=self.nearby,
+                cut=cut,
+                gap=gaps[cut - 1 : cut],
+                slack=choose.slack(scores, self.adjacency),
+                passed=("test", f"nearby {cut}", "release"),
+                failed=("test", "nearby"),
+            )
+
+    def _ways(self, histogram: Histogram) -> Iterator[tuple[Way, float]]:
+        """Yield every way it can go, with its probability."""
+        self._check(histogram)
+        here = 1.0
+        for question in self.questions(histogram):
+            yes, no = question.test.chances(question.gap, question.slack, self.adjacency)
+            way = completed(histogram, question.cut, self.fallback, steps=question.passed)
+            yield way, here * float(yes[0])
+            here *= float(no[0])
+        yield from_scratch(histogram, self.fallback, steps=question.failed), here
+
+    def _check(self, histogram: Histogram) -> None:
+        """Refuse a histogram of too few counts before anything is drawn."""
         if isinstance(histogram, OpenHistogram):
             histogram.gaps(self.max_k)
-        return selector(self.fallback, histogram, k=self.k)
-
-    def _chances(self, histogram: Histogram) -> tuple[float, float]:
-        yes, no = self.test.chances(*self._gap(histogram), self.adjacency)
-        return float(yes[0]), float(no[0])
-
-    def _gap(self, histogram: Histogram) -> tuple[IntArray, IntArray]:
-        """Return the gap at k, and the slack of a choice among one: k is not chosen, so nothing else can be unstable."""
-        gap = histogram.gaps(self.k)[-1:]
-        return gap, GapArgmax().slack(gap[:, None], self.adjacency)
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
@@ -220,7 +264,25 @@ class TestFirst:
             "k": self.k,
             "max_k": int(self.max_k),
             "test": self.test.name,
+            "nearby": None if self.nearby is None else self.nearby.name,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "adjacency": str(self.adjacency),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Question:
+    """Is the set above a cut stable? The test that is asked, what it looks at, and the public steps of either answer."""
+
+    test: GapTest
+    cut: int
+    gap: IntArray
+    slack: IntArray
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def _test(limits: Filter, share: float) -> TableTest:
+    """Return the table test that spends this share of the limits."""
+    return TableTest(table=BitTable.stability(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta))

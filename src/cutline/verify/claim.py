@@ -41,15 +41,20 @@ def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float]
     feasible = np.isfinite(ratios).all(axis=1)
     worst = 0.0 if feasible.all() else math.inf
     broken |= ~feasible
+    with np.errstate(divide="ignore"):
+        log_p, log_ratios = np.log(kept_p), np.log(np.where(kept_p > 0, ratios, 1.0))
     for order, claimed in rdp.items():
         if not math.isfinite(claimed):
             continue
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            if order == math.inf:
-                observed = np.log(np.where(kept_p > 0, ratios, 1.0)).max(axis=1, initial=0.0)
-            else:
-                terms = np.where(kept_p > 0, kept_p * np.exp((order - 1) * np.log(ratios)), 0.0)
-                observed = np.log(np.maximum(terms.sum(axis=1), 1.0)) / (order - 1)
+        if order == math.inf:
+            observed = log_ratios.max(axis=1, initial=0.0)
+        else:
+            # In logarithms, relative to the largest: a ratio of 1e6 to the power of 63 is no float.
+            terms = log_p + (order - 1) * log_ratios
+            largest = np.maximum(terms.max(axis=1), 0.0)
+            with np.errstate(under="ignore"):
+                observed = largest + np.log(np.maximum(np.exp(terms - largest[:, None]).sum(axis=1), np.exp(-largest)))
+            observed /= order - 1
         observed = np.where(feasible, observed, math.inf)
         broken |= observed > claimed * (1 + RELATIVE) + _ABSOLUTE
         if feasible.any() and claimed > 0:

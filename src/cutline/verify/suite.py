@@ -9,6 +9,7 @@ from cutline.verify.check import Check
 from cutline.verify.suites import (
     joint_em,
     limited_domain,
+    limited_rounds,
     noisy_choosers,
     peeling_em,
     permute_and_flip,
@@ -25,6 +26,7 @@ SUITES: dict[str, Callable[[], list[Check]]] = {
     "stable-top-k-fixed": stable_top_k_fixed.checks,
     "peeling-em": peeling_em.checks,
     "permute-and-flip": permute_and_flip.checks,
+    "limited-rounds": limited_rounds.checks,
     "limited-domain": limited_domain.checks,
     "top-stable": top_stable.checks,
     "joint-em": joint_em.checks,

@@ -2,14 +2,15 @@ r"""The exhaustive checks of testing first, and its negative control: the paper'
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
 
 from cutline.histogram import Histogram, OpenHistogram
 from cutline.mechanisms.cuts import inside
 from cutline.mechanisms.gap_tests import TableTest
 from cutline.mechanisms.peeling_em import PeelingEM
-from cutline.mechanisms.test_first import TestFirst
+from cutline.mechanisms.test_first import Question, TestFirst
 from cutline.privacy import Adjacency, BitTable, Cost
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
@@ -19,15 +20,17 @@ from cutline.verify.suites.shared import Relabelled, universe
 _STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
 _GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
 
-# k, max_k, epsilon and delta of the fallback, test, universe.
+# k, max_k, epsilon and delta of the fallback, test (at k, and from k = 2 on also under k), universe.
 _CASES: tuple[tuple[int, int, float, float, TableTest, str], ...] = (
     (1, 2, 1.5, 0.1, _STEEP, "open 4 x 6"),
     (2, 3, 1.5, 0.3, _STEEP, "open 4 x 6"),
     (3, 3, 1.0, 0.2, _STEEP, "open 4 x 6"),
+    (4, 4, 1.5, 0.05, _STEEP, "open 4 x 4"),  # two cuts under k
     (1, 1, 0.7, 0.1, _GENTLE, "open 2 x 24"),
     (1, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # peeling
     (2, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # a subset
     (3, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),
+    (4, 9, 1.0, 0.1, _STEEP, "closed 5 x 3"),
     (3, 9, 1.0, 0.1, _STEEP, "closed 2 x 6"),  # more than there are
 )
 
@@ -56,6 +59,7 @@ def controls() -> list[Check]:
     careless = stable_top_k_controls.TestAtZero(table=_STEEP.table)  # by its module: pytest collects names in Test
     wrong: dict[str, tuple[Subject, Adjacency]] = {
         "test at q > 0, test first": (_of(2, 3, 1.0, 0.001, careless, adds), adds),
+        "test under k without its margin": (NoMargin.of(_of(4, 4, 1.0, 0.001, _STEEP, adds)), adds),
         "EM fallback on an open domain": (SeenFallback(right=right), adds),
         "add-remove constants under replace, test first": (Relabelled(mechanism=right, adjacency=replaces), replaces),
     }
@@ -72,7 +76,23 @@ def controls() -> list[Check]:
 
 
 def _of(k: int, max_k: int, epsilon: float, delta: float, test: TableTest, adjacency: Adjacency) -> TestFirst:
-    return TestFirst(k=k, max_k=max_k, test=test, epsilon=epsilon, delta=delta, adjacency=adjacency)
+    nearby = test if k > 1 else None
+    return TestFirst(k=k, max_k=max_k, test=test, nearby=nearby, epsilon=epsilon, delta=delta, adjacency=adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoMargin(TestFirst):
+    """Tests the largest gap under k by its size alone, although another cut may be as large on a neighbour."""
+
+    __test__: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, right: TestFirst) -> Self:
+        return cls(**{field.name: getattr(right, field.name) for field in fields(right)})
+
+    def questions(self, histogram: Histogram) -> Iterator[Question]:
+        for question in TestFirst.questions(self, histogram):
+            yield replace(question, slack=question.gap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,102 @@
+r"""The exhaustive checks of Limited Domain in rounds, and its negative controls: rounds that are not paid for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Self
+
+from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.limited_rounds import LimitedRounds, Round
+from cutline.privacy import Adjacency
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites.shared import Relabelled, universe
+
+# k, max_k, epsilon, delta, universe: from two rounds (k = 2) to three (k = 4), and deltas large enough to see one-sided items.
+_CASES: tuple[tuple[int, int, float, float, str], ...] = (
+    (2, 2, 2.0, 0.05, "open 4 x 6"),
+    (3, 3, 1.5, 0.3, "open 4 x 4"),
+    (3, 5, 2.0, 0.05, "open 3 x 6"),
+    (4, 4, 1.5, 0.05, "open 4 x 4"),
+    (7, 7, 4.0, 0.05, "open 2 x 24"),
+)
+
+
+def checks() -> list[Check]:
+    """Return all checks of Limited Domain in rounds."""
+    found = []
+    for adjacency in Adjacency:
+        for k, max_k, epsilon, delta, size in _CASES:
+            found.append(
+                Check(
+                    name=f"{LimitedRounds.name}: k = {k} of {max_k}; {adjacency}; {size}",
+                    mechanism=LimitedRounds.name,
+                    expected="holds",
+                    subject=LimitedRounds(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
+                    universe=universe(size, adjacency, max_k=max_k),
+                )
+            )
+    return found + controls()
+
+
+def controls() -> list[Check]:
+    """Return the negative controls, each at parameters under which it must fail."""
+    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    right = LimitedRounds(k=2, max_k=3, epsilon=3.0, delta=0.1, adjacency=adds)
+    wrong: dict[str, tuple[Subject, Adjacency]] = {
+        "rounds with the whole delta each": (
+            WholeDelta(k=8, max_k=8, epsilon=0.05, delta=0.2, adjacency=adds),
+            adds,
+        ),
+        "rounds whose epsilon grows with the draws pooled, not with their root": (
+            Linear(k=7, max_k=7, epsilon=1.5, delta=0.05, adjacency=adds),
+            adds,
+        ),
+        "add-remove constants under replace, rounds": (Relabelled(mechanism=right, adjacency=replaces), replaces),
+    }
+    return [
+        Check(
+            name=f"control: {name}",
+            mechanism=LimitedRounds.name,
+            expected="fails",
+            subject=subject,
+            universe=universe("open 2 x 6", adjacency, max_k=8),
+        )
+        for name, (subject, adjacency) in wrong.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeDelta(LimitedRounds):
+    """Gives each round the whole delta, so that one-sided items have as many chances as there are rounds."""
+
+    @property
+    def first(self) -> Round:
+        return _WholeDeltaRound.of(self._as_one, left=Fraction(self.delta))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeDeltaRound(Round):
+    @classmethod
+    def of(cls, allowance: LimitedDomain, *, left: Fraction) -> Self:  # noqa: ARG003 - never less than all of it
+        return cls(domain=allowance, left=Fraction(allowance.delta))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear(LimitedRounds):
+    """Doubles the epsilon where the draws are halved, although twice the epsilon costs four times as much."""
+
+    @property
+    def first(self) -> Round:
+        return _LinearRound.of(self._as_one, left=Fraction(self.delta))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LinearRound(Round):
+    def after(self, found: int) -> Self | None:
+        # The parent's next round with the epsilon's factor squared; super() does not see through slots.
+        next_round = Round.after(self, found)
+        if next_round is None:
+            return None
+        factor = next_round.domain.epsilon / self.domain.epsilon
+        return replace(next_round, domain=replace(next_round.domain, epsilon=self.domain.epsilon * factor**2))
