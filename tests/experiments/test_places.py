@@ -25,6 +25,7 @@ from cutline.histogram import OpenHistogram
 from cutline.mechanisms.choosers import GapExponential
 from cutline.mechanisms.gap_tests import TableTest
 from cutline.mechanisms.limited_domain import LimitedDomain
+from cutline.mechanisms.limited_rounds import LimitedRounds
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
 from cutline.mechanisms.test_first import TestFirst
@@ -42,8 +43,10 @@ def small(name, stretch=1.0):
     limited = {"epsilon": 0.8 * stretch, "delta": 0.2, "adjacency": ADD}
     if name == "limited-domain":
         return LimitedDomain(k=2, max_k=4, **limited)
+    if name == "limited-rounds":
+        return LimitedRounds(k=3, max_k=4, **limited)
     if name == "test-first":
-        return TestFirst(k=2, max_k=4, test=TABLE, **limited)
+        return TestFirst(k=3, max_k=4, test=TABLE, nearby=TABLE, **limited)
     if name == "top-stable":
         return TopStable(k=4, max_k=4, epsilon=2.0 * stretch, delta=0.1, adjacency=ADD)
     preference = Preference(max_k=4, target=2, weight=0.5)
@@ -54,7 +57,7 @@ def law_of_ranks(mechanism):
     """Sum the law over orders and steps: only which ranks went out is kept."""
     law = {}
     for outcome, p in mechanism.law(COUNTS).items():
-        items = outcome[1] if mechanism.name != "limited-domain" else outcome
+        items = outcome if mechanism.name.startswith("limited") else outcome[1]
         key = frozenset(items or ())
         law[key] = law.get(key, 0.0) + p
     return law
@@ -75,7 +78,7 @@ def p_value(taken, law):
     return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
 
 
-@pytest.mark.parametrize("name", ["limited-domain", "test-first", "top-stable", "stable-top-k-fixed"])
+@pytest.mark.parametrize("name", ["limited-domain", "limited-rounds", "test-first", "top-stable", "stable-top-k-fixed"])
 def test_batched_runs_follow_the_law_and_reject_others(name):
     mechanism = small(name)
     assert mechanism.name == name

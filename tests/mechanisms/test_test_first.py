@@ -1,5 +1,6 @@
 """Testing first: exact at a cliff and refunded, a selector otherwise, one price for both domains."""
 
+import itertools
 import math
 from collections import Counter
 from itertools import pairwise
@@ -11,7 +12,7 @@ from scipy.stats import chisquare
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.fixed_k_calibration import stretched
-from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.selection import selector, subset_needs_less
@@ -29,10 +30,12 @@ SLOPE = {i: 400 - i for i in range(200)}
 
 
 def small(*, k=2, epsilon=0.8, adjacency=ADD, stretch=1.0):
+    test = TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05))
     return TestFirst(
         k=k,
         max_k=4,
-        test=TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05)),
+        test=test,
+        nearby=test if k > 1 else None,
         epsilon=epsilon * stretch,
         delta=0.2,
         adjacency=adjacency,
@@ -57,13 +60,13 @@ def test_a_slope_falls_back_on_the_selector_of_its_domain():
     mechanism = TestFirst.calibrate(BUDGET, k=3)
     opened = mechanism.release(OpenHistogram.from_counts(SLOPE, max_k=100), rng=SeededSource(0))
     closed = mechanism.release(ClosedHistogram.from_counts(SLOPE), rng=SeededSource(0))
-    assert opened.steps == ("test", "limited-domain")
-    assert closed.steps == ("test", "peeling-em")
+    assert opened.steps == ("test", "nearby", "limited-rounds")
+    assert closed.steps == ("test", "nearby", "peeling-em")
     assert isinstance(opened.items, tuple)
     assert isinstance(closed.items, tuple)
     assert opened.cost == mechanism.cost
     few = mechanism.release(ClosedHistogram.from_counts({i: 9 - i for i in range(6)}), rng=SeededSource(0))
-    assert few.steps == ("test", "subset-em")
+    assert few.steps == ("test", "nearby", "subset-em")
     assert isinstance(few.items, frozenset)
 
 
@@ -73,10 +76,54 @@ def test_no_path_costs_more_than_the_reserve_at_any_order(adjacency):
         mechanism = TestFirst.calibrate(BUDGET, k=k, adjacency=adjacency)
         for size in (k, k + 1, 2 * k, 500):
             closed = ClosedHistogram.from_counts(np.arange(size))
-            path = mechanism.test.cost(adjacency) + selector(mechanism.fallback, closed, k=k).cost
-            assert path.delta <= mechanism.cost.delta
-            for order in (1.01, 2.0, 7.0, 30.0, 1e3, 1e6, math.inf):
-                assert path.rdp(order) <= mechanism.cost.rdp(order)
+            opened = OpenHistogram.from_counts(np.arange(size), max_k=mechanism.max_k)
+            for histogram, draws in itertools.product((closed, opened), {k, k - k // 2, 1}):
+                path = cost_of_tests(mechanism) + selector(mechanism.fallback, histogram, k=draws).cost
+                assert path.delta <= mechanism.cost.delta
+                for order in (1.01, 2.0, 7.0, 30.0, 1e3, 1e6, math.inf):
+                    assert path.rdp(order) <= mechanism.cost.rdp(order)
+
+
+def cost_of_tests(mechanism):
+    """The cost of every test there is."""
+    first = mechanism.test.cost(mechanism.adjacency)
+    return first if mechanism.nearby is None else first + mechanism.nearby.cost(mechanism.adjacency)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_cliff_just_under_k_is_kept_and_the_rest_is_selected_with_less_noise(adjacency, domain):
+    counts = {"a": 2141, "b": 2137, "c": 890, "d": 803} | {f"low{i}": 300 - i for i in range(98)}
+    histogram = (
+        OpenHistogram.from_counts(counts, max_k=100) if domain == "open" else ClosedHistogram.from_counts(counts)
+    )
+    mechanism = TestFirst.calibrate(BUDGET, k=3, adjacency=adjacency)
+    selects = "limited-rounds" if domain == "open" else "peeling-em"
+    for seed in range(20):
+        release = mechanism.release(histogram, rng=SeededSource(seed))
+        assert release.steps == ("test", "nearby 2", "release", selects)
+        assert isinstance(release.items, frozenset)
+        assert {"a", "b"} < release.items
+        assert len(release.items) == 3
+    one = selector(mechanism.fallback, histogram, k=1)
+    assert one.epsilon == pytest.approx(math.sqrt(3) * mechanism.epsilon)
+    assert release.cost == cost_of_tests(mechanism) + one.cost
+    assert release.cost.delta <= mechanism.cost.delta
+    for order in (1.01, 2.0, 7.0, 30.0, 1e3, 1e6, math.inf):
+        assert release.cost.rdp(order) <= mechanism.cost.rdp(order)
+
+
+def test_two_gaps_alike_under_k_are_no_stable_choice():
+    stairs = OpenHistogram.from_counts({"a": 900, "b": 900, "c": 600, "d": 300}, max_k=4)
+    steep = TableTest(table=BitTable.stability(order=4.0, rdp=1.0, delta=0.01))
+    mechanism = TestFirst(k=4, max_k=4, test=steep, nearby=steep, epsilon=0.1, delta=0.1, adjacency=ADD)
+    kept = sum(p for (steps, _), p in mechanism.law(stairs).items() if "nearby 2" in steps)
+    passed = sum(p for (steps, _), p in mechanism.law(stairs).items() if steps == ("test", "release"))
+    assert kept == pytest.approx((1 - passed) * 0.01)
+    clear = OpenHistogram.from_counts({"a": 900, "b": 900, "c": 300, "d": 10}, max_k=4)
+    questions = list(mechanism.questions(clear))
+    assert [question.cut for question in questions] == [4, 2]
+    assert float(steep.chances(questions[1].gap, questions[1].slack, ADD)[0][0]) > 0.999
 
 
 def test_the_curve_over_its_square_never_rises():
@@ -153,6 +200,7 @@ def test_k_beyond_the_items():
     few = OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=4)
     law = small(k=3).law(few)
     assert law[("test", "release"), frozenset("ab")] == 0.05  # the gap is 0 where nothing was seen
+    assert law[("test", "nearby 2", "release", "limited-rounds"), frozenset("ab")] == pytest.approx(0.95 * 0.05)
     assert small(k=3).chance(few, 3) > 0.05
     closed = ClosedHistogram.from_counts({"a": 2, "b": 1})
     law = small(k=3).law(closed)
@@ -176,5 +224,10 @@ def test_refusals():
     for fields in ({"k": 50, "max_k": 10}, {"k": 0}, {"k": True}, {"k": 3, "max_k": 2.5}, {"k": 3, "share": 1.0}):
         with pytest.raises(ParameterError):
             TestFirst.calibrate(BUDGET, **fields)
+    gaussian = GaussianTest.exact(sigma=4.0, delta=0.01)
+    for fields in ({"k": 1, "nearby": small().test}, {"k": 3, "nearby": gaussian}):
+        with pytest.raises(ParameterError, match="under k"):
+            TestFirst(max_k=4, test=small().test, epsilon=0.8, delta=0.2, adjacency=ADD, **fields)
+    assert TestFirst.calibrate(BUDGET, k=1).nearby is None
     with pytest.raises(ParameterError, match="max_k"):
         TestFirst.calibrate(BUDGET, k=3).release(OpenHistogram.from_counts(CLIFF, max_k=50))

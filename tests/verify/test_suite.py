@@ -111,6 +111,13 @@ def test_hockey_stick_alone_can_fail_a_claim():
     assert converted(0.5, {64.0: 0.5}) < 0.1
 
 
+def test_a_large_ratio_at_a_high_order_is_judged_without_overflow():
+    p, q, none = np.array([[0.1, 0.9]]), np.array([[1e-8, 1 - 1e-8]]), np.array([])
+    divergence = (math.log(0.1) + 63 * math.log(1e7)) / 63  # the other outcome adds nothing a float could show
+    assert judge(p, q, delta=0.0, rdp={64.0: divergence * (1 + 1e-7)}, epsilons=none).violations == 0
+    assert judge(p, q, delta=0.0, rdp={64.0: divergence * (1 - 1e-7)}, epsilons=none).violations == 1
+
+
 def test_the_claim_at_order_infinity_is_checked_too():
     p, q = np.array([[1e-6, 1 - 1e-6]]), np.array([[1e-6 / 3, 1 - 1e-6 / 3]])
     none = np.array([])
