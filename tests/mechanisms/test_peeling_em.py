@@ -117,9 +117,17 @@ def test_k_look_ups_for_k_names():
 def test_calibration_spends_the_budget(epsilon, delta, releases, k):
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     mechanism = PeelingEM.calibrate(budget, k=k)
-    spent = (releases * mechanism.cost).epsilons(delta)["rdp"]
-    assert epsilon * (1 - 1e-6) <= spent <= epsilon
+    spent = (releases * mechanism.cost).epsilons(delta)
+    assert epsilon * (1 - 1e-6) <= min(spent.values()) <= epsilon
+    assert budget.fits(mechanism.cost)
     assert PeelingEM.calibrate(budget, k=k, adjacency=REPLACE).epsilon == mechanism.epsilon
+
+
+def test_equal_draws_get_more_than_one_renyi_order_would_allow():
+    budget = Budget(epsilon=0.1, delta=1e-6, releases=10)
+    cost = budget.releases * PeelingEM.calibrate(budget, k=15).cost
+    assert cost.epsilons(1e-6)["rdp"] > 0.1 * 1.08
+    assert cost.epsilons(1e-6)["exact"] <= 0.1
 
 
 def test_calibration_within_a_filter():

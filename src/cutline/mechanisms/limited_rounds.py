@@ -62,7 +62,7 @@ class LimitedRounds:
     >>> in_rounds = LimitedRounds.calibrate(budget, k=20).release(counts, rng=SeededSource(0)).items
     >>> in_one = LimitedDomain.calibrate(budget, k=20).release(counts, rng=SeededSource(0)).items
     >>> len(in_rounds), len(in_one)
-    (12, 7)
+    (12, 9)
     """
 
     name: ClassVar[str] = "limited-rounds"

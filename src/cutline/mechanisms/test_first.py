@@ -71,7 +71,7 @@ class TestFirst:
     >>> release.steps, release.listed()
     (('test', 'release'), ['a', 'b', 'c'])
     >>> f"{release.cost.epsilon(1e-6):.2f} of {mechanism.cost.epsilon(1e-6):.2f}"
-    '0.12 of 1.00'
+    '0.13 of 1.00'
     """
 
     __test__: ClassVar[bool] = False  # not a class of tests
