@@ -158,10 +158,10 @@ def verdict(rows: Rows, logs: Mapping[str, LogData]) -> str:
     ahead = [found[_OURS][0] - found[_PAPER][0] for _, found in rows]
     missed = [shortfalls(found) for _, found in rows]
     head = (
-        f"test-first is level with the better of Limited Domain and Top Stable (within {ROOM} or two standard errors), or above "
-        f"it, in {sum(rival == 0 for rival, _ in missed)} of {len(rows)} cells; the farthest it is behind is "
-        f"{max(0.0, max(behind)):.3f}, the farthest ahead {max(0.0, -min(behind)):.3f}. It is level with or above StableTopK as "
-        f"in the paper (within two standard errors) in {sum(paper == 0 for _, paper in missed)} of {len(rows)} cells, up to "
+        f"test-first is level with the better of Limited Domain and Top Stable (within {ROOM} or two standard errors), or "
+        f"above it, in {sum(rival == 0 for rival, _ in missed)} of {len(rows)} cells; the farthest it is behind is "
+        f"{max(0.0, max(behind)):.3f}, the farthest ahead {max(0.0, -min(behind)):.3f}. It is level with or above StableTopK "
+        f"as in the paper (within two standard errors) in {sum(paper == 0 for _, paper in missed)} of {len(rows)} cells, up to "
         f"{max(ahead):.3f} above it and nowhere more than {max(0.0, -min(ahead)):.3f} below."
     )
     lines = []
