@@ -1,4 +1,4 @@
-r"""Finding and reading data files: what is missing or misshapen is refused in one sentence, without quoting a row."""
+r"""Reading data files: what is missing or misshapen is refused in one sentence, without quoting a row."""
 
 from __future__ import annotations
 
@@ -11,20 +11,6 @@ from cutline.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def find(data: Path, names: Sequence[str], *, publisher: str) -> Path:
-    """Return the first of these files that is in the directory."""
-    if not data.is_dir():
-        raise SourceError("the data must be a directory", f"{str(data)!r}", "Check the path, or leave it out.")
-    for name in names:
-        if (data / name).is_file():
-            return data / name
-    raise SourceError(
-        f"the data directory must hold {' or '.join(names)}",
-        f"none of them in {str(data)!r}",
-        f"It is published as {publisher}; without a data directory, generated data are used.",
-    )
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -45,7 +31,10 @@ def read_parquet(path: Path, columns: Sequence[str]) -> pa.Table:
 
 
 def read_delimited(path: Path, columns: Sequence[str], wanted: Sequence[str], *, encoding: str = "utf8") -> pa.Table:
-    """Read some columns, as text, of a tab-separated file without a header; gzip is undone by the file's ending."""
+    """Read some columns, as text, of a tab-separated file without a header; gzip is undone by the file's ending.
+
+    A row of one word, whatever blanks follow it, says nothing and is passed over; any other row must have all columns.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -53,7 +42,11 @@ def read_delimited(path: Path, columns: Sequence[str], wanted: Sequence[str], *,
         return csv.read_csv(
             path,
             read_options=csv.ReadOptions(column_names=list(columns), encoding=encoding),
-            parse_options=csv.ParseOptions(delimiter="\t", quote_char=False),
+            parse_options=csv.ParseOptions(
+                delimiter="\t",
+                quote_char=False,
+                invalid_row_handler=lambda row: "skip" if len(row.text.split()) <= 1 else "error",
+            ),
             convert_options=csv.ConvertOptions(
                 include_columns=list(wanted),
                 column_types=dict.fromkeys(columns, pa.string()),

@@ -14,8 +14,15 @@ import numpy.typing as npt
 from cutline.errors import ParameterError, SourceError
 from cutline.experiments.datasets import files
 from cutline.experiments.datasets.generated import generated_labels
+from cutline.experiments.datasets.mulan import Examples, read_mulan
+from cutline.experiments.datasets.sources import Source
 
-_CELEBA = "the attribute table of CelebA by Liu, Luo, Wang and Tang (ICCV 2015)"
+CELEBA = Source(
+    title="CelebA attributes",
+    publisher="the attribute table of CelebA by Liu, Luo, Wang and Tang (ICCV 2015)",
+    page="the page CelebA of the Multimedia Laboratory (MMLab) of The Chinese University of Hong Kong, folders Anno and Eval",
+    forms=(("list_attr_celeba.txt", "list_eval_partition.txt"), ("celeba_attributes.npz",)),
+)
 _IMAGES, _ATTRIBUTES = 202_599, 40
 _SPLIT = (162_770, 19_867, 19_962)  # train, validation, test
 
@@ -38,12 +45,19 @@ class LabelData:
 class _Set:
     title: str
     publisher: str
-    file: str
+    folder: str
+    originals: tuple[tuple[str, ...], ...]  # train, test, header
+    file: str  # packed
     train: int
     test: int
     labels: int
     per_example: float
     features: int = 500
+
+    @property
+    def source(self) -> Source:
+        page = f"GitHub, repository tsoumakas/mulan, folder data/multi-label/{self.folder}"
+        return Source(title=self.title, publisher=self.publisher, page=page, forms=(*self.originals, (self.file,)))
 
 
 MULTILABEL: Mapping[str, _Set] = MappingProxyType(
@@ -51,11 +65,18 @@ MULTILABEL: Mapping[str, _Set] = MappingProxyType(
         "tmc2007": _Set(
             title="TMC2007",
             publisher="TMC2007 by Srivastava and Zane-Ulman (2005), its 500-word form in the Mulan collection",
+            folder="tmc2007",
+            originals=tuple(
+                ("tmc2007-500-train.arff", "tmc2007-500-test.arff", header)
+                for header in ("tmc2007.xml", "tmc2007-500.xml")
+            ),
             file="multilabel_tmc2007_500.npz", train=21_519, test=7_077, labels=22, per_example=2.16,
         ),
         "delicious": _Set(
             title="Delicious",
             publisher="Delicious by Tsoumakas, Katakis and Vlahavas (2008), in the Mulan collection",
+            folder="delicious",
+            originals=(("delicious-train.arff", "delicious-test.arff", "delicious.xml"),),
             file="multilabel_delicious.npz", train=12_920, test=3_185, labels=983, per_example=19.02,
         ),
     }
@@ -76,22 +97,22 @@ def load_celeba(data: Path | None) -> LabelData:
             values=values,
             split=np.repeat(np.arange(3, dtype=np.int8), _SPLIT),
         )
-    path = files.find(data, ["list_attr_celeba.txt", "celeba_attributes.npz"], publisher=_CELEBA)
+    path, *others = CELEBA.find(data)
     if path.suffix == ".npz":
         arrays = files.read_npz(path, ["Y_packed", "split", "names"])
         names, split = tuple(map(str, arrays["names"])), arrays["split"].astype(np.int8)
         values = np.unpackbits(arrays["Y_packed"], axis=1, count=_ATTRIBUTES).astype(np.bool_)
     else:
         names, values = _read_attributes(path)
-        split = _read_partition(files.find(data, ["list_eval_partition.txt"], publisher=_CELEBA))
+        split = _read_partition(others[0])
     found = {"images": len(values), "attributes": len(names), "images of the split": len(split)}
     found["test images"] = int((split == 2).sum())
     known = {"images": _IMAGES, "attributes": _ATTRIBUTES, "images of the split": _IMAGES, "test images": _SPLIT[2]}
     files.check_shape(path, found, known)
     return LabelData(
         name="celeba",
-        title="CelebA attributes",
-        note=f"{_IMAGES:,} images, {_ATTRIBUTES} attributes, the published split. Published as {_CELEBA}.",
+        title=CELEBA.title,
+        note=f"{_IMAGES:,} images, {_ATTRIBUTES} attributes, the published split. Published as {CELEBA.publisher}.",
         generated=False,
         labels=names,
         features=None,
@@ -127,23 +148,32 @@ def load_multilabel(name: str, data: Path | None) -> LabelData:
             values=values,
             split=np.repeat(np.arange(2, dtype=np.int8), (known.train, known.test)),
         )
-    path = files.find(data, [known.file], publisher=known.publisher)
-    arrays = files.read_npz(path, ["X_packed", "X_shape", "Y", "split", "label_names"])
-    values, split = arrays["Y"].astype(np.bool_), arrays["split"].astype(np.int8)
-    features = np.unpackbits(arrays["X_packed"], axis=1, count=int(arrays["X_shape"][1])).astype(np.bool_)
-    found = {"examples": len(values), "labels": values.shape[1], "features": features.shape[1]}
-    found["test examples"] = int((split == 1).sum())
+    paths = known.source.find(data)
+    read = _read_packed(paths[0]) if paths[0].name == known.file else read_mulan(*paths)
+    found = {"examples": len(read.values), "labels": read.values.shape[1], "features": read.features.shape[1]}
+    found["test examples"] = int((read.split == 1).sum())
     expected = {"examples": examples, "labels": known.labels, "features": known.features, "test examples": known.test}
-    files.check_shape(path, found, expected)
+    files.check_shape(paths[0], found, expected)
     return LabelData(
         name=name,
         title=known.title,
         note=f"{known.title}: {examples:,} examples, {known.labels} labels. Published as {known.publisher}.",
         generated=False,
+        labels=read.labels,
+        features=read.features,
+        values=read.values,
+        split=read.split,
+    )
+
+
+def _read_packed(path: Path) -> Examples:
+    arrays = files.read_npz(path, ["X_packed", "X_shape", "Y", "split", "label_names"])
+    width = int(arrays["X_shape"][1])
+    return Examples(
         labels=tuple(map(str, arrays["label_names"])),
-        features=features,
-        values=values,
-        split=split,
+        features=np.unpackbits(arrays["X_packed"], axis=1, count=width).astype(np.bool_),
+        values=arrays["Y"].astype(np.bool_),
+        split=arrays["split"].astype(np.int8),
     )
 
 
