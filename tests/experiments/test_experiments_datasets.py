@@ -1,5 +1,6 @@
 import datetime as dt
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -166,6 +167,14 @@ def test_a_given_directory_must_hold_the_file_and_the_refusal_says_where_to_get_
         *source.forms[-1],
     ):
         assert words in str(refused.value)
+
+
+def test_the_page_on_data_names_every_file_and_where_it_is_published():
+    page = (Path(__file__).parents[2] / "docs/reproduce/data.md").read_text(encoding="utf-8")
+    for source in SOURCES.values():
+        assert f"| {source.title} |" in page
+        assert source.page in page
+        assert all(f"`{file}`" in page for form in source.forms for file in form)
 
 
 def test_what_a_directory_holds_can_be_asked_for(tmp_path):

@@ -2,6 +2,7 @@ r"""Which files a data set comes in, and where they are published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +50,8 @@ class Source:
         found = self.files(data)
         if found is None:
             raise SourceError(
-                f"the data directory must hold {' and '.join(self.forms[0])}",
-                f"{str(data)!r} without {' and '.join(self._lacking(data))}",
+                f"the data directory must hold {_listed(self.forms[0])}",
+                f"{str(data)!r} without {_listed(self._lacking(data))}",
                 self.way_out,
             )
         return found
@@ -58,7 +59,7 @@ class Source:
     @property
     def way_out(self) -> str:
         """Say where to get the files and what else will do."""
-        others = "; ".join(" with ".join(form) for form in self.forms[1:])
+        others = "; ".join(map(_listed, self.forms[1:]))
         return (
             f"{self.title} is published as {self.publisher}; get it from {self.page}. "
             + (f"Read as well: {others}. " if others else "")
@@ -68,7 +69,7 @@ class Source:
     def absent(self, data: Path) -> str:
         """Say in one line, for a page, that the data set is not there."""
         return (
-            f"{self.title}: not run; the data directory is without {' and '.join(self._lacking(data))}. "
+            f"{self.title}: not run; the data directory is without {_listed(self._lacking(data))}. "
             f"Published as {self.publisher}; from {self.page}."
         )
 
@@ -83,3 +84,7 @@ def check_directory(data: Path) -> None:
     """Refuse what is no directory."""
     if not data.is_dir():
         raise SourceError("the data must be a directory", f"{str(data)!r}", "Check the path, or leave it out.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
