@@ -168,7 +168,7 @@ def test_printed_figures_stand_beside_the_logs_they_may_be_of():
         )
         for name in logs
     ]
-    beside, words = against_the_paper(rows, logs)
+    beside, words, _ = against_the_paper(rows, logs)
     assert beside.rows == (("BrightKite; Gowalla", 10, "0.8", 0.80, 0.5, 0.79, 0.5, 1.00, 0.5, 0.5),)
     assert "rho" in words
 

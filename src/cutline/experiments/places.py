@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from cutline.counting import count
-from cutline.experiments.datasets import LogData, load_log
+from cutline.experiments.datasets import LogData, available, load_log
 from cutline.experiments.fixed_k_trials import FixedK, shares_found, taken_ranks
 from cutline.experiments.report import BLUE, GREEN, GREY, INK, ORANGE, Cell, Estimate, Figure, Report, Table
 from cutline.experiments.setting import Setting
@@ -73,7 +73,8 @@ Rows: TypeAlias = Sequence[tuple[Question, Found]]
 
 def run(setting: Setting) -> Report:
     """Run the experiment: every log, k and epsilon."""
-    logs = {name: load_log(name, setting.data) for name in DATA}
+    names, absent = available(DATA, setting.data)
+    logs = {name: load_log(name, setting.data) for name in names}
     cells = questions(logs, trials=setting.repeated(TRIALS))
     found = run_cells(answer, cells, experiment="exp1", setting=setting)
     rows = [(cells[name], found[name]) for name in cells]
@@ -81,7 +82,7 @@ def run(setting: Setting) -> Report:
         name="exp1",
         title="EXP1: the top k places of check-in logs, k told",
         parts=[
-            *_introduction(logs, setting.repeated(TRIALS)),
+            *_introduction(logs, absent, setting.repeated(TRIALS)),
             Figure(
                 name="found",
                 title=f"Share of the true top k found, mean of {setting.repeated(TRIALS)} trials"
@@ -177,7 +178,7 @@ def verdict(rows: Rows, logs: Mapping[str, LogData]) -> str:
     return "\n\n".join(["## What came out", head, *(["\n".join(lines)] if lines else [])])
 
 
-def _introduction(logs: Mapping[str, LogData], trials: int) -> list[str]:
+def _introduction(logs: Mapping[str, LogData], absent: Sequence[str], trials: int) -> list[str]:
     measure = (
         f"Counts are distinct users per place. Total (epsilon, delta = 1 / users), one user joining or leaving, {trials} "
         "seeded trials a cell. The measure is the share of the true top k that is released: an item whose count equals "
@@ -194,7 +195,7 @@ def _introduction(logs: Mapping[str, LogData], trials: int) -> list[str]:
         "paid for and not made buy a second list with less noise. Those rounds by themselves, with the whole budget, are the "
         "last column of the table."
     )
-    return [measure, methods, "\n".join(f"- {log.note}" for log in logs.values())]
+    return [measure, methods, "\n".join(f"- {line}" for line in (*(log.note for log in logs.values()), *absent))]
 
 
 def _results(rows: Rows, logs: Mapping[str, LogData]) -> Table:
@@ -212,10 +213,10 @@ def _results(rows: Rows, logs: Mapping[str, LogData]) -> Table:
 
 def against_the_paper(rows: Rows, logs: Mapping[str, LogData]) -> list[str | Table]:
     """Put the paper's figures beside ours and say why they differ; on generated logs there is nothing to compare."""
-    known = {name for name in _BESIDE if name in logs and not logs[name].generated}
-    if not known:
+    if all(log.generated for log in logs.values()):
         return [_GENERATED]
-    return [_beside_the_paper([(q, found) for q, found in rows if q.data in known], logs), _WHY]
+    known = [(q, found) for q, found in rows if q.data in _BESIDE and not logs[q.data].generated]
+    return [*([_beside_the_paper(known, logs), _WHY] if known else []), _GAINS]
 
 
 def _beside_the_paper(rows: Rows, logs: Mapping[str, LogData]) -> Table:
@@ -251,12 +252,14 @@ _WHY = (
     "is the rival to beat on long-tailed logs, and StableTopK no longer leads. The paper's StableTopK selects with an "
     "exponential mechanism over the places that were seen, which is not private, and converts zCDP with "
     "rho + sqrt(2 rho ln(1/delta)) where rho + 2 sqrt(rho ln(1/delta)) is right; here it pays the right price. A printed 1.00 "
-    "at k = 3 means a large gap at 3 in that log.\n\n"
+    "at k = 3 means a large gap at 3 in that log."
+)
+_GAINS = (
     "## Where test-first gains and loses\n\n"
     "Limited Domain asked for 50 places of a long-tailed log stops after a few: its noise is shared among 50 draws, and the "
     "place that comes next does not beat the bottom. All 50 draws are paid for. In rounds the rest of them is not lost, "
-    "which is most of the distance to Limited Domain. Where a large gap lies just under k (in Tokyo after the second place), "
-    "the test under k keeps the set above it and only the missing place is selected, with less noise; the paper's "
+    "which is most of the distance to Limited Domain. Where a large gap lies just under k (k = 3 in Tokyo, after the second "
+    "place), the test under k keeps the set above it and only the missing place is selected, with less noise; the paper's "
     "StableTopK does so too, with half of its allowance. Where no gap is large enough, both tests cost a little and bring "
     "nothing: that is the distance to the last column, and to Limited Domain where it stops nowhere early."
 )
