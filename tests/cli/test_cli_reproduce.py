@@ -1,8 +1,12 @@
+import io
 import json
 
 import pytest
+from rich.console import Console
 
+from cutline.cli.grids import fitted
 from cutline.experiments import cliff
+from cutline.experiments.report import Estimate, Table, shown
 
 
 @pytest.fixture
@@ -31,6 +35,57 @@ def test_one_command_writes_page_tables_and_figures_and_repeats_exactly(run, sma
     ours = recall["columns"].index("StableTopK (adaptive)")
     assert [row[0] for row in recall["rows"]] == [10, 1500]
     assert [row[ours][0] for row in recall["rows"]] == [1.0, 1.0]
+
+
+def test_one_trial_shows_no_error(run, small, tmp_path):
+    arguments = ("reproduce", "exp2-synthetic", "--trials", 1, "--jobs", 1, "--out", tmp_path)
+    plain = json.loads(run(*arguments, "--json").stdout)
+    assert {cell[1] for row in plain["tables"]["recall"]["rows"] for cell in row[1:]} == {None}
+    page = (tmp_path / "exp2-synthetic.md").read_text(encoding="utf-8")
+    assert "1 trial a cell, seed 0" in page
+    assert "1.000 ± –" in page
+    header = (tmp_path / "exp2-synthetic-recall.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "test-first (standard deviation)" in header
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_wide_table_shows_every_number_whole(width):
+    numbers = [Estimate(0.001 * i, 0.0005) for i in range(8)]
+    table = Table(
+        name="t",
+        title="t",
+        columns=("where it was", "k", *(f"method number{i}" for i in range(8))),
+        rows=(("Foursquare Kuala Lumpur", 50, *numbers), ("Tokyo", 3, *numbers)),
+        keys=2,
+    )
+    console = Console(width=width, file=io.StringIO())
+    console.print(fitted(table, width))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in console.file.getvalue()
+    for number in numbers:
+        assert sum(line.count(shown(number)) for line in lines) == 2
+    parts = sum("Foursquare" in line for line in lines)
+    assert parts == {40: 8, 80: 2, 200: 1}[width]
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(cliff, "run", pytest.fail)
+    (tmp_path / "file").write_text("")
+    result = run("reproduce", "exp2-synthetic", "--out", tmp_path / "file")
+    assert result.exit_code == 1
+    assert "a directory that can be written" in result.stderr
+
+
+def test_an_interrupted_simulation_says_that_nothing_was_written(run, tmp_path, monkeypatch):
+    def interrupted(setting):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cliff, "run", interrupted)
+    result = run("reproduce", "exp2-synthetic", "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted. Nothing was written.\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_unknown_experiment_is_refused_with_the_known_ones(run):

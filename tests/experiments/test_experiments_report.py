@@ -1,10 +1,12 @@
 import csv
 import io
+import math
+from dataclasses import replace
 
 import pytest
 
 from cutline.errors import ParameterError
-from cutline.experiments.report import Estimate, Figure, Report, Table
+from cutline.experiments.report import Estimate, Figure, Report, Table, check_directory
 
 
 def draw(figure):
@@ -55,6 +57,40 @@ def test_csv_gives_an_estimate_two_columns_and_leaves_what_is_missing_empty():
     ]
 
 
+def test_a_table_names_the_second_number_of_its_estimates():
+    assert (
+        replace(TABLE, spread="standard deviation").csv().startswith("mechanism,k,recall,recall (standard deviation)\n")
+    )
+
+
+def test_an_unknown_error_is_a_dash_on_the_page_and_empty_in_the_csv():
+    table = replace(TABLE, rows=(("EM", 1, Estimate(0.75, math.inf)), ("TS", 1, math.inf)))
+    assert "| EM | 1 | 0.750 ± – |\n| TS | 1 | – |" in table.markdown()
+    assert table.csv().splitlines()[1:] == ["EM,1,0.75,", "TS,1,,"]
+    assert table.to_dict()["rows"] == [["EM", 1, [0.75, None]], ["TS", 1, None]]
+
+
+def test_a_simulated_page_says_how_often_and_from_which_seed(tmp_path):
+    page = replace(REPORT, trials=1, seed=7).write(tmp_path)[0].read_text(encoding="utf-8")
+    assert page.startswith("# A study\n\n*Simulated: 1 trial a cell, seed 7.*\n\nSome")
+
+
+def test_a_directory_is_tried_without_leaving_anything(tmp_path):
+    check_directory(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "kept").mkdir()
+    check_directory(tmp_path / "kept" / "new")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_a_file_in_the_way_of_a_directory_is_refused(tmp_path, below):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParameterError, match="can be written"):
+        check_directory(tmp_path / "file" / below)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_ragged_table_is_refused():
     with pytest.raises(ParameterError, match="one cell per column"):
         Table(name="t", title="", columns=("a", "b"), rows=((1,),))
@@ -62,5 +98,5 @@ def test_a_ragged_table_is_refused():
 
 def test_a_report_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match="where it can be written"):
+    with pytest.raises(ParameterError, match="can be written"):
         REPORT.write(tmp_path / "file")

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 
 import pytest
@@ -15,6 +16,12 @@ def draws(cell, seed):
 
 def dies(cell, seed):
     os._exit(1)
+
+
+def waits(cell, seed):
+    if cell is not None:  # the first ends and is reported; the others go on
+        multiprocessing.Event().wait(20)
+        cell.touch()
 
 
 CELLS = {f"cell {i}": i for i in range(5)}
@@ -47,6 +54,18 @@ def test_every_cell_has_a_seed_of_its_own():
 def test_a_process_that_dies_is_reported():
     with pytest.raises(EngineError, match="ended before its work was done"):
         run_cells(dies, {"a": 1, "b": 2}, experiment="e", setting=Setting(jobs=2))
+
+
+def test_an_interrupt_ends_the_cells_under_way(tmp_path):
+    def interrupt(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    cells = {"first": None, "second": tmp_path / "second", "third": tmp_path / "third"}
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(waits, cells, experiment="e", setting=Setting(jobs=2, progress=interrupt))
+    assert multiprocessing.active_children() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("wrong", [{"trials": 0}, {"seed": -1}, {"jobs": 0}, {"trials": 1.5}, {"jobs": True}])

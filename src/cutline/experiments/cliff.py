@@ -5,6 +5,7 @@ The second half asks what the first cannot show where everything passes: how low
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cutline.experiments.report import COLOURS, Cell, Estimate, Figure, Report, Table
-from cutline.experiments.rivals import paper_peeling
+from cutline.experiments.report import LOOKS, Cell, Estimate, Figure, Report, Table, counted
+from cutline.experiments.rivals import paper_peeling, share_spent, spending
 from cutline.experiments.setting import Setting
 from cutline.experiments.trials import mean_and_error, run_cells
 from cutline.histogram import ClosedHistogram, OpenHistogram
@@ -30,6 +31,7 @@ _HEIGHTS = (50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700)
 _MIDDLE = 500  # where the cliff is when its height varies
 _BUDGET = Budget(epsilon=0.15, delta=1e-6)
 _TRIALS = 100
+_SEEN = 0.9  # the share of the top that counts as a cliff found
 _DEVIATION = "standard deviation"  # the paper's band
 _BANDS: Mapping[str, Callable[[int], float]] = {_DEVIATION: lambda _: 1.0, "2 standard errors": lambda n: 2 / n**0.5}
 
@@ -75,14 +77,21 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
     found = run_cells(_recalls, cells, experiment=name, setting=setting)
     by_k = {line: [found[f"{line}, k={k}"] for k in ks] for line in _LINES}
     by_height = {line: [found[f"{line}, height={height}"] for height in heights] for line in _LINES}
+    costs = {f"{line}, k={k}": (line, k) for line in _LINES for k in {min(ks), max(ks)}}
+    spent = run_cells(_spent, costs, experiment=name, setting=setting)
+    note = (
+        f"Every column is (0.15, 1e-6)-DP for one user joining or leaving. {spending(_least_spent(spent, costs))} Standard "
+        "errors are the standard deviations over the square root of the number of trials."
+    )
+    heading = f"mean ± standard deviation of {counted(trials, 'trial')}"
     return Report(
         name=name,
         title=f"EXP2b: one cliff among {_BINS:,} bins",
         parts=(
-            _what_was_run(trials, setting.seed),
+            _WHAT_WAS_RUN,
             _MECHANISMS,
             _figure("recall", "k", ks, by_k, f"Recall of the top k, all at {_HEIGHT}, the rest at 0", band=_DEVIATION),
-            _table("recall", "k", ks, by_k, f"Share of the top k found, height {_HEIGHT}", trials=trials),
+            _table("recall", "k", ks, by_k, f"Share of the top k found, height {_HEIGHT}: {heading}", note),
             _figure(
                 "height",
                 "height of the cliff",
@@ -91,11 +100,28 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
                 f"Recall of the top {_MIDDLE}",
                 band="2 standard errors",
             ),
-            _table("height", "height", heights, by_height, f"Share of the top {_MIDDLE} found", trials=trials),
+            _table("height", "height", heights, by_height, f"Share of the top {_MIDDLE} found: {heading}", note),
             _PRINTED,
-            _WHY,
+            why(dict(zip(ks, _means(by_k), strict=True)), dict(zip(heights, _means(by_height), strict=True))),
         ),
+        trials=trials,
+        seed=setting.seed,
     )
+
+
+def _means(lines: Mapping[str, list[list[float]]]) -> list[dict[str, float]]:
+    """Return the mean of every line, one mapping for each place."""
+    places = range(len(next(iter(lines.values()))))
+    return [{line: float(np.mean(found[i])) for line, found in lines.items()} for i in places]
+
+
+def _spent(cell: tuple[str, int], seed: int) -> float:  # noqa: ARG001 - nothing is drawn
+    line, k = cell
+    return share_spent(_ready(line, 0 if "adaptive" in line else k), _BUDGET)
+
+
+def _least_spent(spent: Mapping[str, float], costs: Mapping[str, tuple[str, int]]) -> dict[str, float]:
+    return {line: min(spent[name] for name, (of, _) in costs.items() if of == line) for line in _LINES}
 
 
 @lru_cache(maxsize=256)
@@ -120,28 +146,19 @@ def _recalls(cell: _Cell, seed: int) -> list[float]:
     return [sum(1 for item in items or () if item < cell.k) / cell.k for items in releases]
 
 
+def _deviation(values: list[float]) -> float:
+    """Return the standard deviation of one trial, the paper's band; that of a single value is unknown."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.inf
+
+
 def _table(
-    name: str,
-    what: str,
-    at: tuple[int, ...],
-    lines: Mapping[str, list[list[float]]],
-    title: str,
-    *,
-    trials: int,
+    name: str, what: str, at: tuple[int, ...], lines: Mapping[str, list[list[float]]], title: str, note: str
 ) -> Table:
     def estimate(values: list[float]) -> Estimate:
-        # The paper's band is the standard deviation of one trial, so the table prints that.
-        return Estimate(mean_and_error(values).mean, float(np.std(values)))
+        return Estimate(mean_and_error(values).mean, _deviation(values))
 
     rows: list[tuple[Cell, ...]] = [(x, *(estimate(line[i]) for line in lines.values())) for i, x in enumerate(at)]
-    return Table(
-        name=name,
-        title=f"{title}: mean ± standard deviation of {trials} trials",
-        columns=(what, *lines),
-        rows=tuple(rows),
-        note=f"Every column is (0.15, 1e-6)-DP for one user joining or leaving. Standard errors are {trials**-0.5:.2g} times "
-        "the standard deviations.",
-    )
+    return Table(name=name, title=title, columns=(what, *lines), rows=tuple(rows), note=note, spread=_DEVIATION)
 
 
 def _figure(
@@ -149,14 +166,15 @@ def _figure(
 ) -> Figure:
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        marks = ("o", "s", "^", "v", "D", "P", "X", "*")
         full = [line for line, found in lines.items() if min(np.mean(values) for values in found) > 0.995]
-        for (line, found), colour, mark in zip(lines.items(), COLOURS, marks, strict=True):
+        for line, found in lines.items():
+            colour, mark = LOOKS[line]
             mean = np.array([np.mean(values) for values in found])
-            spread = np.array([np.std(values) for values in found]) * _BANDS[band](len(found[0]))
             axes.plot(at, mean, label=line, color=colour, marker=mark, markersize=4, linewidth=1.4, clip_on=False)
-            low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
-            axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+            spread = np.array([_deviation(values) for values in found]) * _BANDS[band](len(found[0]))
+            if np.isfinite(spread).all():
+                low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
+                axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
         if full:  # lines that lie on each other are named where they lie
             words = textwrap.fill(f"{', '.join(full)}: all at 1.00", 62, break_on_hyphens=False)
             axes.text(0.98, 0.965, words, transform=axes.transAxes, ha="right", va="top", fontsize=8)
@@ -173,36 +191,54 @@ def _figure(
     return Figure(name=name, title=f"{title}; mean and {band}", draw=draw, size=(9.0, 4.0))
 
 
-def _what_was_run(trials: int, seed: int) -> str:
-    return (
-        f"**What was run.** A histogram of {_BINS:,} bins: the top k have {_HEIGHT} users each, the others none. One release "
-        "of the top k is (0.15, 1e-6)-DP for one user joining or leaving; "
-        f"{trials} trials with exact draws for each k, seed {seed}. The data are made by this rule; nothing is read. Then k "
-        f"stays at {_MIDDLE} and the height falls from {_HEIGHT} to {_HEIGHTS[0]}."
-    )
-
-
+_WHAT_WAS_RUN = (
+    f"**What was run.** A histogram of {_BINS:,} bins: the top k have {_HEIGHT} users each, the others none. One release of "
+    "the top k is (0.15, 1e-6)-DP for one user joining or leaving, with exact draws. The data are made by this rule; nothing "
+    f"is read. Then k stays at {_MIDDLE} and the height changes, from {_HEIGHTS[0]} to {_HEIGHTS[-1]}."
+)
 _MECHANISMS = (
     "**The mechanisms.** *EM-CDP (paper)*: peeling with zCDP and its textbook conversion. *Peeling EM*: the same mechanism "
     "with exact accounting. *Top Stable*: tests k first, then smaller ones. *Limited Domain*: for open domains, looks at "
     "max(100, 10 k) ranks. *StableTopK*, told k: a cut near k is chosen and tested, then filled up or cut down; *(paper)* with "
-    "the paper's Gaussian test, *(bit table)* with ours. *Test-first*, told k: 5 % of the allowance tests the gap at k, the "
-    "rest is for peeling if that fails. *StableTopK (adaptive)* is not told k at all and finds it among 1 to 1500, with the "
-    "bit table. Subset EM and joint EM are left out: counting the sets of 1500 among 15,000 bins takes more memory than they "
-    "allow themselves."
+    "the paper's Gaussian test, *(bit table)* with ours. *Test-first*, told k: 5 % of the allowance tests the gap at k, half "
+    "as much a largest gap a little under k, and the rest is for selecting if neither passes. *StableTopK (adaptive)* is not "
+    "told k at all and finds it among 1 to 1500, with the bit table. Subset EM and joint EM are left out: counting the sets of "
+    "1500 among 15,000 bins takes more memory than they allow themselves."
 )
 _PRINTED = (
     "**What the paper printed.** A figure without numbers: StableTopK stays at the top for every k, Top Stable and EM-CDP fall "
     "behind as k grows, EM-CDP because its budget is split k ways."
 )
-_WHY = (
-    "**What we measured, and why it differs.** StableTopK finds the whole top for every k, told k or not, and EM-CDP falls "
-    "steeply with k, as the paper says. Past a few hundred it creeps up again: even bins drawn blindly would hit k / 15,000 of "
-    "the top, 0.10 of it at k = 1500. Top Stable does not fall behind at this height: it tests k first, its threshold grows "
-    "with the logarithm of k, and 700 is above it. The second figure shows what a height of 700 hides, how low the cliff "
-    "may be before a mechanism loses it. The more of its budget a mechanism puts on the cut, the lower: the adaptive "
-    "StableTopK (all of it) is ahead although it is not told k, then StableTopK told k (half), then test-first (5 %; the rest "
-    "is kept for a selection that is hopeless here). Where no cliff is seen, the adaptive one withholds, and the others still "
-    "select a few. Limited Domain needs every item to stand above its bottom element with a budget split k ways, so it finds "
-    "next to nothing; it is meant for long tails (EXP1), not for cliffs."
-)
+
+
+def why(by_k: Mapping[int, Mapping[str, float]], by_height: Mapping[int, Mapping[str, float]]) -> str:
+    """Say what came out beside what the paper says, from the means by k and by height."""
+    ks, lowest = sorted(by_k), min(by_height)
+    peeled = [by_k[k]["EM-CDP (paper)"] for k in ks]
+    least = min(ks, key=lambda k: by_k[k]["EM-CDP (paper)"])
+
+    def at_least(line: str) -> str:
+        return f"{min(found[line] for found in by_k.values()):.3f}"
+
+    seen = {line: [height for height in sorted(by_height) if by_height[height][line] >= _SEEN] for line in _LINES}
+    order = sorted((heights[0], line) for line, heights in seen.items() if heights)
+    ranking = ", ".join(f"{line} from {height} on" for height, line in order) or "nobody"
+    never = ", ".join(line for line, heights in seen.items() if not heights)
+    return (
+        "**What came out, and why.** "
+        f"Whatever k is, the mean is at least {at_least('StableTopK (adaptive)')} for StableTopK that is not told k, "
+        f"{at_least('StableTopK (bit table)')} and {at_least('StableTopK (paper)')} for the two that are, "
+        f"{at_least('test-first')} for test-first and {at_least('Top Stable')} for Top Stable, which tests k first and has a "
+        "threshold that grows with the logarithm of k alone. "
+        f"EM-CDP goes from {peeled[0]:.3f} at k = {ks[0]} to its lowest, {by_k[least]['EM-CDP (paper)']:.3f} at k = {least}, "
+        f"and {peeled[-1]:.3f} at k = {ks[-1]}, where bins drawn blindly would hit {ks[-1] / _BINS:.3f} of the top. "
+        f"The second figure shows what a height of {_HEIGHT} hides, how low the cliff may be before a mechanism loses it. At "
+        f"least {_SEEN:g} of the top {_MIDDLE} are found by {ranking}"
+        + (f"; at no height tried by {never}" if never else "")
+        + ". What a mechanism puts on the cut decides: the adaptive StableTopK all it has, StableTopK told k half, test-first "
+        "5 %, with the rest kept for a selection that has little to go by here. "
+        f"At a height of {lowest} the adaptive one finds {by_height[lowest]['StableTopK (adaptive)']:.3f}, since it withholds "
+        f"what is not stable, and test-first {by_height[lowest]['test-first']:.3f}, since it selects then. Limited Domain "
+        "needs every item to stand above its bottom element with a budget split k ways, and finds at most "
+        f"{max(found['Limited Domain'] for found in by_k.values()):.3f}; it is meant for long tails (EXP1), not for cliffs."
+    )

@@ -3,20 +3,24 @@ r"""EXP2a of the paper: the top 15 states by Covid-19 cases of a day, ten days u
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from cutline.experiments import covid_words as words
+from cutline.experiments.covid_words import CUMULATIVE, DAILY, Bars, Counts, Results, Stability
 from cutline.experiments.datasets import CovidData, load_covid
 from cutline.experiments.datasets.covid import FIRST_DAY
-from cutline.experiments.report import COLOURS, Cell, Estimate, Figure, Report, Table
-from cutline.experiments.rivals import paper_peeling, recall
+from cutline.experiments.report import GREY, LOOKS, Cell, Figure, Report, Table, counted
+from cutline.experiments.rivals import paper_peeling, recall, share_spent, spending
 from cutline.experiments.setting import Setting
 from cutline.experiments.trials import mean_and_error, run_cells
 from cutline.histogram import ClosedHistogram, IntArray, OpenHistogram
+from cutline.mechanisms.one_gap import smallest
 from cutline.mechanisms.planning import plan
 from cutline.mechanisms.registry import mechanism
 from cutline.privacy import Budget
@@ -70,8 +74,7 @@ class _Cell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     recalls: tuple[float, ...]  # one a trial
-    passed: float  # how often a stability test did
-    cut: int | None  # the typical cut where it did
+    tested: Stability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +83,41 @@ class _Prior:
     states: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _Outcome:
+    """Everything the page is made of."""
+
+    counts: Counts
+    cases: CovidData
+    blocks: Mapping[str, IntArray]  # one row of counts per day
+    results: Results
+    chosen: Mapping[str, str]  # by the plan
+    tests: Mapping[str, Sequence[Stability]]  # by mechanism, one a block
+    spent: Mapping[str, float]  # the share of epsilon, by mechanism
+    trials: int
+
+    @property
+    def generated(self) -> str:
+        return ", generated data" if self.cases.generated else ""
+
+
 def run(setting: Setting) -> Report:
     """Run EXP2a on daily new cases."""
     cases = load_covid(setting.data)
-    return _report("exp2-covid", "daily new cases", cases, cases.new_cases(), setting)
+    return _report("exp2-covid", DAILY, cases, cases.new_cases(), setting)
 
 
 def run_cumulative(setting: Setting) -> Report:
     """Run EXP2a on the cumulative cases instead."""
     cases = load_covid(setting.data)
-    return _report("exp2-covid-cumulative", "cumulative cases", cases, cases.cumulative, setting)
+    return _report("exp2-covid-cumulative", CUMULATIVE, cases, cases.cumulative, setting)
 
 
-def _report(name: str, what: str, cases: CovidData, counts: IntArray, setting: Setting) -> Report:
+def _report(name: str, counts: Counts, cases: CovidData, table: IntArray, setting: Setting) -> Report:
     trials = setting.repeated(_TRIALS)
     first = (_START - FIRST_DAY).days
-    blocks = {_label(b): counts[first + b * _DAYS : first + (b + 1) * _DAYS] for b in range(_BLOCKS)}
-    priors = {label: counts[first + b * _DAYS - 1] for b, label in enumerate(blocks)}
+    blocks = {_label(b): table[first + b * _DAYS : first + (b + 1) * _DAYS] for b in range(_BLOCKS)}
+    priors = {label: table[first + b * _DAYS - 1] for b, label in enumerate(blocks)}
     chosen = _plans(name, priors, setting)
     wanted = [*_COLUMNS, *dict.fromkeys(c for c in chosen.values() if c not in _COLUMNS)]
     cells = {
@@ -105,14 +126,26 @@ def _report(name: str, what: str, cases: CovidData, counts: IntArray, setting: S
         for label, days in blocks.items()
     }
     found = run_cells(_recalls, cells, experiment=name, setting=setting)
-    results = {
-        label: {column: mean_and_error(found[f"{label}, {column}"].recalls) for column in wanted} for label in blocks
-    }
-    tests = [(column, *_tested([found[f"{label}, {column}"] for label in blocks])) for column in _TESTED]
+    states = table.shape[1]
+    outcome = _Outcome(
+        counts=counts,
+        cases=cases,
+        blocks=blocks,
+        results={
+            label: {column: mean_and_error(found[f"{label}, {column}"].recalls) for column in wanted}
+            for label in blocks
+        },
+        chosen=chosen,
+        tests={column: [found[f"{label}, {column}"].tested for label in blocks] for column in _TESTED},
+        spent=run_cells(_spent, {column: (column, states) for column in wanted}, experiment=name, setting=setting),
+        trials=trials,
+    )
     return Report(
         name=name,
-        title=f"EXP2a: top {_K} states by {what}{' (generated data)' if cases.generated else ''}",
-        parts=_parts(what, cases, blocks, results, chosen, tests, trials=trials, seed=setting.seed),
+        title=f"EXP2a: top {_K} states by {counts.what}{' (generated data)' if cases.generated else ''}",
+        parts=_parts(outcome),
+        trials=trials,
+        seed=setting.seed,
     )
 
 
@@ -158,86 +191,103 @@ def _recalls(cell: _Cell, seed: int) -> _Found:
         for trial in range(cell.trials):
             release = ready.release(histogram, rng=source)
             shares[trial, day] = recall(release.items, counts, k=_K, least=least)
-            if "release" in release.steps:  # a stable set went out: at a chosen cut, or at k itself
-                cuts.append(int(release.steps[0].split()[-1]) if release.steps[0] != "test" else _K)
+            cuts += _stable_cut(release.steps)
     return _Found(
         recalls=tuple(float(share) for share in shares.mean(axis=1)),
-        passed=len(cuts) / shares.size,
-        cut=int(np.median(cuts)) if cuts else None,
+        tested=Stability(passed=len(cuts) / shares.size, cut=int(np.median(cuts)) if cuts else None),
     )
 
 
-def _parts(
-    what: str,
-    cases: CovidData,
-    blocks: Mapping[str, IntArray],
-    results: Mapping[str, Mapping[str, Estimate]],
-    chosen: Mapping[str, str],
-    tests: list[tuple[Cell, ...]],
-    *,
-    trials: int,
-    seed: int,
-) -> list[str | Table | Figure]:
-    generated = ", generated data" if cases.generated else ""
-    columns = list(next(iter(results.values())))
-    rows: list[tuple[Cell, ...]] = [(column, *(found[column] for found in results.values())) for column in columns]
-    rows.append((_PLANNED, *(found[chosen[label]] for label, found in results.items())))
-    table = Table(
-        name="recall",
-        title=f"Share of the true top {_K} found, {what}{generated}: mean ± standard error of {trials} trials",
-        columns=("mechanism", *results),
-        rows=tuple(rows),
-        note="Every row spends (0.1, 1e-6) on the ten days of a block together, for one person joining or leaving.",
-    )
-    best = {label: max(found, key=lambda column: found[column][0]) for label, found in results.items()}
-    plans = Table(
-        name="plan",
-        title=f"What `plan` chose{generated}",
-        columns=("block", "choice", "recall", "best", "its recall", "below the best", "without a prior"),
-        rows=tuple(
-            (
-                label,
-                chosen[label],
-                found[chosen[label]][0],
-                best[label],
-                found[best[label]][0],
-                found[best[label]][0] - found[chosen[label]][0],
-                found[chosen["no prior"]].mean,
-            )
-            for label, found in results.items()
-        ),
-        note=f"Without a prior the plan takes {chosen['no prior']}, by the size of one gap it would need to see; the last "
-        "column is its recall.",
-    )
-    stable = Table(
-        name="tests",
-        title=f"How often the stability test passed{generated}, and the median cut where it did",
-        columns=("mechanism", *results),
-        rows=(*tests, ("median gap at 15", *(int(np.median([_gap(day) for day in days])) for days in blocks.values()))),
-    )
+def _stable_cut(steps: Sequence[str]) -> list[int]:
+    """Return the cut of the stable set that went out, if one did: the cut a step names, or k itself."""
+    if "release" not in steps:
+        return []
+    named = [int(step.split()[1]) for step in steps if step.startswith(("choose ", "nearby "))]
+    return named or [_K]
 
-    def draw(figure: Any) -> None:
-        _draw(figure, results, what + generated)
 
-    picture = Figure(
-        name="recall", title=f"Share of the true top {_K} found in ten days of {what}{generated}", draw=draw,
-        size=(9.0, 4.2),
-    )  # fmt: skip
+def _spent(cell: tuple[str, int], seed: int) -> float:  # noqa: ARG001 - nothing is drawn
+    return share_spent(_ready(*cell), _BUDGET)
+
+
+def _bars(states: int) -> Bars:
+    first, limited = _ready("test-first", states), _ready("Limited Domain", states)
+
+    def passes(gap: int) -> bool:
+        question = next(first.questions(ClosedHistogram.from_counts(np.where(np.arange(states) < _K, gap, 0))))
+        return bool(question.test.chances(question.gap, question.slack, first.adjacency)[0][0] >= 0.9)
+
+    # An item of that count weighs as much as the bottom: all states are looked at, so the bottom is measured from 0.
+    bottom = 1 + math.log(limited.max_k / limited.delta) / limited.epsilon
+    return Bars(gap=smallest(passes), bottom=round(bottom))
+
+
+def _parts(outcome: _Outcome) -> list[str | Table | Figure]:
+    what = outcome.counts.what + outcome.generated
+    real = not outcome.cases.generated
     return [
-        _what_was_run(what, trials, seed),
-        f"**Data.** {cases.note}",
-        _COLUMNS_IN_WORDS,
-        table,
-        picture,
-        plans,
-        stable,
-        _PRINTED,
-        _GENERATED if cases.generated else _WHY,
+        words.what_was_run(outcome.counts, k=_K, start=_START),
+        f"**Data.** {outcome.cases.note}",
+        words.mechanisms(outcome.counts),
+        _recall_table(outcome, what),
+        Figure(
+            name="recall",
+            title=f"Share of the true top {_K} found in ten days of {what}",
+            draw=lambda figure: _draw(figure, outcome.results, what),
+            size=(9.0, 4.2),
+        ),
+        _plan_table(outcome),
+        _test_table(outcome),
+        words.PRINTED,
+        words.why(outcome.results, outcome.tests, outcome.blocks, _bars(len(outcome.cases.states)), k=_K)
+        if real
+        else words.GENERATED,
     ]
 
 
-def _tested(found: list[_Found]) -> list[Cell]:
-    return [f"{one.passed:.1%}" + ("" if one.cut is None else f" at {one.cut}") for one in found]
+def _recall_table(outcome: _Outcome, what: str) -> Table:
+    results = outcome.results
+    columns = list(next(iter(results.values())))
+    rows: list[tuple[Cell, ...]] = [(column, *(found[column] for found in results.values())) for column in columns]
+    rows.append((_PLANNED, *(found[outcome.chosen[label]] for label, found in results.items())))
+    trials = counted(outcome.trials, "trial")
+    return Table(
+        name="recall",
+        title=f"Share of the true top {_K} found, {what}: mean ± standard error of {trials}",
+        columns=("mechanism", *results),
+        rows=tuple(rows),
+        note="In every row the ten days of a block together are (0.1, 1e-6)-DP for one person joining or leaving. "
+        + spending(outcome.spent),
+    )
+
+
+def _plan_table(outcome: _Outcome) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for label, found in outcome.results.items():
+        choice, best = outcome.chosen[label], max(found, key=lambda column: found[column].mean)
+        behind = found[best].mean - found[choice].mean
+        rows.append(
+            (label, choice, found[choice].mean, best, found[best].mean, behind, found[outcome.chosen["no prior"]].mean)
+        )
+    return Table(
+        name="plan",
+        title=f"What `plan` chose{outcome.generated}",
+        columns=("block", "choice", "recall", "best", "its recall", "below the best", "without a prior"),
+        rows=tuple(rows),
+        note=f"Without a prior the plan takes {outcome.chosen['no prior']}, by the size of one gap it would need to see; the "
+        "last column is its recall.",
+    )
+
+
+def _test_table(outcome: _Outcome) -> Table:
+    gaps = (int(np.median([_gap(day) for day in days])) for days in outcome.blocks.values())
+    tested = ((column, *map(str, found)) for column, found in outcome.tests.items())
+    return Table(
+        name="tests",
+        title=f"How often a stability test passed{outcome.generated}, and the median cut where one did",
+        columns=("mechanism", *outcome.blocks),
+        rows=(*tested, (f"median gap at {_K}", *gaps)),
+    )
 
 
 def _gap(counts: IntArray) -> int:
@@ -245,59 +295,22 @@ def _gap(counts: IntArray) -> int:
     return int(ranked[_K - 1] - ranked[_K])
 
 
-def _what_was_run(what: str, trials: int, seed: int) -> str:
-    return (
-        f"**What was run.** The {_K} states with the most cases, by {what}, are released on each of ten days; the ten releases "
-        f"together are (0.1, 1e-6)-DP for one person joining or leaving. There are four blocks of ten days from {_START}. One "
-        f"trial is the recall averaged over the ten days of a block; {trials} trials with exact draws, seed {seed}. A state "
-        "that ties with the fifteenth counts as found. Negative differences of the cumulative file count as 0."
-    )
-
-
-_COLUMNS_IN_WORDS = (
-    "**The mechanisms.** *EM-CDP (paper)*: peeling with zCDP and its textbook conversion, one peel at eps_EM / sqrt(15). "
-    "*Peeling EM*: the same mechanism with the exact bounded-range curve at the best Rényi order; the difference is accounting "
-    "alone. *Subset EM*: one draw of a whole set. *Top Stable* and *Limited Domain*: as published, with the constants that a "
-    "proof supports; Top Stable composes by optimal composition, Limited Domain by its Rényi curve. *StableTopK*: a cut near "
-    "15 is chosen and tested, then filled up or cut down by peeling, half of the allowance for each; *(paper)* with the "
-    "paper's Gaussian test, *(bit table)* with ours. *Test-first*: 5 % of the allowance tests the gap at 15 itself, the rest "
-    "buys peeling if that fails. *Plan's choice*: the mechanism that `cutline plan` recommends, with the draws of its own row. "
-    "The plan sees k, the number of states, the budget, and as its public prior the counts of the day before the block "
-    "(published by then, and outside the ten days that are protected)."
-)
-_PRINTED = (
-    "**What the paper printed.** A figure without numbers. It says that EM-CDP is best in all four blocks, that StableTopK and "
-    "Top Stable are worse and come closer once the gaps are large, and that Limited Domain is worst."
-)
-_WHY = (
-    "**Why it differs.** A single gap must be one or two thousand cases to be seen in one of ten days under epsilon = 0.1, and "
-    "the gap at the fifteenth state is mostly far smaller. So the test at 15 rarely passes, and test-first, which risks 5 % on "
-    "it, ends a little below peeling. StableTopK looks for a stable cut near 15, finds none, and goes where one is: the last "
-    "table shows that its test passes at the first state, New York, which stands far above the others. Half of the allowance "
-    "has then bought one state of fifteen, and the other half selects fourteen. So selection wins here, as the paper says, and "
-    "with exact accounting it stands above the paper's EM-CDP at the same privacy. The paper replaces a failed Top Stable by "
-    "the exponential mechanism at half the budget; here it stands alone, and shows how little it finds. Limited Domain must "
-    "lift every state over its bottom element, a few thousand cases up. Subset EM pays once instead of 15 times, but draws "
-    "from all sets of 15 states: it is best only where the gap at the fifteenth is large."
-)
-_GENERATED = (
-    "**Why it differs.** These data are generated, so rows compare with one another and not with the paper. Give the data "
-    "directory to run on the published cases."
-)
-
-
-def _draw(figure: Any, results: Mapping[str, Mapping[str, Estimate]], what: str) -> None:
+def _draw(figure: Any, results: Results, what: str) -> None:
     axes = figure.add_subplot()
     columns = list(next(iter(results.values())))
     width = 0.84 / len(columns)
     places = np.arange(len(results))
-    for i, (column, colour) in enumerate(zip(columns, COLOURS, strict=False)):
+    known = all(math.isfinite(found[column].error) for found in results.values() for column in columns)
+    for i, column in enumerate(columns):
         means, errors = np.array([found[column] for found in results.values()]).T
         at = places + (i - (len(columns) - 1) / 2) * width
-        axes.bar(at, means, width * 0.92, yerr=2 * errors, label=column, color=colour, error_kw={"elinewidth": 0.8})
+        colour, _ = LOOKS.get(column, (GREY, ""))
+        bars = {"yerr": 2 * errors, "error_kw": {"elinewidth": 0.8}} if known else {}
+        axes.bar(at, means, width * 0.92, label=column, color=colour, **bars)
     axes.set_xticks(places, list(results))
     axes.set_ylim(0, 1)
     axes.grid(axis="x", visible=False)
     axes.set_ylabel(f"share of the true top {_K}")
-    axes.set_title(f"Top {_K} states by {what}; ten days under (0.1, 1e-6), bars: 2 standard errors", loc="left")
+    bars_are = "bars: 2 standard errors" if known else "one trial, errors unknown"
+    axes.set_title(f"Top {_K} states by {what}; ten days under (0.1, 1e-6), {bars_are}", loc="left")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")

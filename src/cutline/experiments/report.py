@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from cutline.errors import ParameterError
 
 
 class Estimate(NamedTuple):
-    """A mean and its standard error; two columns in CSV, ``0.973 ± 0.004`` on a page."""
+    """A mean and its standard error; two columns in CSV, ``0.973 ± 0.004`` on a page.
+
+    An unknown error, as that of one trial, is infinite: nothing is ever more than two of them apart. It is written as a dash.
+    """
 
     mean: float
     error: float
@@ -25,10 +32,23 @@ class Estimate(NamedTuple):
 
 Cell: TypeAlias = str | int | float | Estimate | None
 
-BLUE, ORANGE, GREEN, PURPLE, RED, GREY, INK = (
-    "#1f5fa8", "#d9822b", "#3d8c40", "#7b4fa3", "#b8383d", "#8a929c", "#22272e",
+BLUE, ORANGE, GREEN, PURPLE, RED, TEAL, BROWN, GREY, INK = (
+    "#1f5fa8", "#d9822b", "#3d8c40", "#7b4fa3", "#b8383d", "#1b8a8f", "#a0722a", "#8a929c", "#22272e",
 )  # fmt: skip
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#1b8a8f", "#a0722a", GREY)
+# One colour and mark for each mechanism that is told k, in every figure it is in.
+LOOKS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "EM-CDP (paper)": (RED, "v"),
+        "peeling EM": (PURPLE, "P"),
+        "subset EM": (BROWN, "X"),
+        "Top Stable": (GREY, "^"),
+        "Limited Domain": (ORANGE, "s"),
+        "StableTopK (bit table)": (TEAL, "*"),
+        "StableTopK (paper)": (GREEN, "D"),
+        "test-first": (BLUE, "o"),
+        "StableTopK (adaptive)": (INK, "h"),  # is not told k, and is drawn beside those that are
+    }
+)
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -52,13 +72,29 @@ _STYLE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under columns; ``name`` is part of the file name."""
+    """Rows under columns.
+
+    Parameters
+    ----------
+    name
+        Part of the file name.
+    title, note
+        Stand above and below the table.
+    columns, rows
+        What is in it.
+    keys
+        How many columns at the left tell the rows apart; a terminal that is too narrow repeats them.
+    spread
+        What the second number of an estimate is, in the header of its column of the CSV.
+    """
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    keys: int = 1
+    spread: str = "error"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(tuple(row) for row in self.rows))
@@ -67,18 +103,30 @@ class Table:
             raise ParameterError("every row must have one cell per column", f"table {self.name!r}", "Fill with None.")
 
     def csv(self) -> str:
-        """Return the table as CSV, numbers to six digits; an estimate's error has a column of its own."""
+        """Return the table as CSV, numbers to six digits; an estimate's second number has a column of its own."""
         wide = [any(isinstance(row[i], Estimate) for row in self.rows) for i in range(len(self.columns))]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        names = ((name, f"{name} (error)") if pair else (name,) for name, pair in zip(self.columns, wide, strict=True))
+        names = (
+            (name, f"{name} ({self.spread})") if pair else (name,)
+            for name, pair in zip(self.columns, wide, strict=True)
+        )
         writer.writerow([name for group in names for name in group])
         for row in self.rows:
             cells: list[Any] = []
             for cell, pair in zip(row, wide, strict=True):
                 cells += (cell if isinstance(cell, Estimate) else (cell, None)) if pair else (cell,)
-            writer.writerow([f"{c:.6g}" if isinstance(c, float) else "" if c is None else c for c in cells])
+            writer.writerow(
+                [f"{c:.6g}" if isinstance(c, float) else "" if c is None else c for c in map(_known, cells)]
+            )
         return out.getvalue()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return columns and rows as plain data; an estimate is a pair, and what is unknown is None."""
+        rows = [
+            [[*map(_known, cell)] if isinstance(cell, Estimate) else _known(cell) for cell in row] for row in self.rows
+        ]
+        return {"columns": list(self.columns), "rows": rows}
 
     def markdown(self) -> str:
         """Return the table as Markdown, under its title and above its note."""
@@ -123,11 +171,23 @@ Part: TypeAlias = str | Table | Figure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Parts in reading order; a text part is Markdown."""
+    """Parts in reading order; a text part is Markdown.
+
+    Parameters
+    ----------
+    name
+        Of the files.
+    title, parts
+        What the page says.
+    trials, seed
+        How it was simulated, told under the title; None if nothing was drawn.
+    """
 
     name: str
     title: str
     parts: Sequence[Part]
+    trials: int | None = None
+    seed: int | None = None
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -145,7 +205,7 @@ class Report:
         try:
             out.mkdir(parents=True, exist_ok=True)
             written: list[Path] = []
-            sections = [f"# {self.title}"]
+            sections = [f"# {self.title}", *self._simulated()]
             for part in self.parts:
                 if isinstance(part, str):
                     sections.append(part.strip())
@@ -161,10 +221,50 @@ class Report:
                     sections.append(f"![{part.title}]({stem.name}.png)\n\n*{part.title}* ([SVG]({stem.name}.svg))")
             page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
         except OSError:
-            raise ParameterError(
-                "a report must go where it can be written", f"{str(out)!r}", "Choose another directory."
-            ) from None
+            raise _not_writable(out) from None
         return [page, *written]
+
+    def _simulated(self) -> list[str]:
+        if self.trials is None or self.seed is None:
+            return []
+        return [f"*Simulated: {counted(self.trials, 'trial')} a cell, seed {self.seed}.*"]
+
+
+def check_directory(out: Path) -> None:
+    """Refuse a directory that cannot be made or written into, before any work is done; nothing is left behind."""
+    made: list[Path] = []
+    try:
+        made = [path for path in (out, *out.parents) if not path.exists()]  # the innermost first
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError:
+        raise _not_writable(out) from None
+    finally:
+        for path in made:
+            with suppress(OSError):  # was not made, or is somebody else's by now
+                path.rmdir()
+
+
+def _not_writable(out: Path) -> ParameterError:
+    return ParameterError(
+        "a report must go into a directory that can be written", f"{str(out)!r}", "Choose another directory."
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "trial"), counted(500, "trial")
+    ('1 trial', '500 trials')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _known(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 def shown(cell: Cell) -> str:
@@ -174,11 +274,15 @@ def shown(cell: Cell) -> str:
     --------
     >>> [shown(cell) for cell in (0.97312, 1.0, 1e-06, 12345.6, 7, "EM", None, Estimate(0.973, 0.004))]
     ['0.973', '1.000', '1e-06', '1.23e+04', '7', 'EM', '', '0.973 ± 0.004']
+    >>> shown(Estimate(0.973, math.inf))
+    '0.973 ± –'
     """
     if cell is None:
         return ""
     if isinstance(cell, Estimate):
-        return f"{cell.mean:.3f} ± {cell.error:.3f}"
+        return f"{cell.mean:.3f} ± {cell.error:.3f}" if math.isfinite(cell.error) else f"{cell.mean:.3f} ± –"
     if isinstance(cell, float):
+        if not math.isfinite(cell):
+            return "–"
         return f"{cell:.3f}" if cell == 0 or 1e-3 <= abs(cell) < 1e4 else f"{cell:.3g}"
     return str(cell)

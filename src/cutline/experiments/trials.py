@@ -7,6 +7,7 @@ Histograms are private data and refuse to be pickled, so a cell is given plain c
 from __future__ import annotations
 
 import hashlib
+import math
 import multiprocessing
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -69,6 +70,7 @@ def _in_processes(
     # Fresh interpreters: a forked copy of a process with threads (an engine's, say) may hang.
     context = multiprocessing.get_context("spawn")
     results: dict[str, Any] = {}
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(min(setting.jobs, len(cells)), mp_context=context) as pool:
         names: dict[Future[R], str] = {pool.submit(work, cell, seeds[name]): name for name, cell in cells.items()}
         try:
@@ -80,19 +82,26 @@ def _in_processes(
             raise EngineError(
                 "a process of the experiment ended before its work was done", "", "Try again with one job."
             ) from None
+        except KeyboardInterrupt:  # or the program would wait for the cells under way, perhaps for minutes
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+                process.join()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return {name: results[name] for name in cells}
 
 
 def mean_and_error(values: Any) -> Estimate:
-    """Return the mean and its standard error; the error of one value alone is 0.
+    """Return the mean and its standard error; the error of one value alone is unknown, which is written as infinite.
 
     Examples
     --------
     >>> mean_and_error([0.0, 1.0, 1.0, 0.0])
     Estimate(mean=0.5, error=0.28867513459481287)
+    >>> mean_and_error([0.7])
+    Estimate(mean=0.7, error=inf)
     """
     array = np.asarray(values, dtype=np.float64)
-    error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else 0.0
+    error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else math.inf
     return Estimate(float(array.mean()), error)

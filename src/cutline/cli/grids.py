@@ -1,0 +1,66 @@
+r"""Tables of a report on a terminal: words are folded, numbers never cut, and what is too wide is shown in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from cutline.experiments.report import Table as Found
+
+_GAP = 2  # between columns, and 1 where only that fits
+
+
+def fitted(table: Found, width: int) -> Any:
+    """Return the table for a console of that many characters, in as few parts below each other as show all numbers whole."""
+    from rich.console import Group
+
+    from cutline.experiments.report import shown
+
+    cells = [[*map(shown, row)] for row in table.rows]
+    words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
+    columns = [
+        _Column(header, [row[i] for row in cells], words=is_text)
+        for i, (header, is_text) in enumerate(zip(table.columns, words, strict=True))
+    ]
+    keys, others = columns[: table.keys], columns[table.keys :]
+    blocks = [columns]
+    for parts in range(1, len(others) + 1):
+        bounds = [len(others) * part // parts for part in range(parts + 1)]
+        blocks = [[*keys, *others[start:end]] for start, end in pairwise(bounds)]
+        if all(_least(block) <= width for block in blocks):
+            break
+    first, *more = (_grid(block, width) for block in blocks)
+    return Group(first, *(part for grid in more for part in ("", grid)))
+
+
+class _Column:
+    """The texts of a column, and how wide it must and would like to be."""
+
+    def __init__(self, header: str, cells: list[str], *, words: bool) -> None:
+        self.header, self.cells = header, cells
+        self.justify: Literal["left", "right"] = "left" if words else "right"
+        whole = [word for cell in cells for word in cell.split()] if words else cells
+        self.least = max(map(len, [*header.split(), *whole]), default=1)
+        self.most = max(map(len, [header, *cells]))
+
+
+def _least(columns: Sequence[_Column], gap: int = 1) -> int:
+    return sum(column.least for column in columns) + gap * (len(columns) - 1)
+
+
+def _grid(columns: Sequence[_Column], width: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    gap = _GAP if _least(columns, _GAP) <= width else 1
+    spare = max(0, width - _least(columns, gap))
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
+    for column in columns:
+        more = min(spare, column.most - column.least)
+        spare -= more
+        grid.add_column(column.header, justify=column.justify, width=column.least + more, overflow="fold")
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*cells)
+    return grid
