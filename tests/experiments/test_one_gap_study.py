@@ -57,6 +57,6 @@ def test_the_whole_report(tmp_path, monkeypatch):
     report = run(Setting(jobs=1))
     written = report.write(tmp_path)
     page = written[0].read_text(encoding="utf-8")
-    assert "| 1 | 57 | 39 | 31 | 31 | 16 |" in page
+    assert "| 1 | 57 | 39 | 31 | 31 | 16 | 1.84 |" in page
     assert [table.name for table in report.tables] == ["releases", "settings"]
     assert (tmp_path / "one-gap-releases.svg").stat().st_size < 200_000

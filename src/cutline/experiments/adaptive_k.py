@@ -213,6 +213,7 @@ def _chances(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> T
         title="Chance that a set is released, and that it is the one above the largest gap",
         columns=("data", "epsilon", *VARIANTS, *(f"{variant}, largest gap" for variant in VARIANTS)),
         rows=tuple(rows),
+        keys=2,
     )
 
 
@@ -228,6 +229,7 @@ def _cuts(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> Tabl
         title="The k of a released set: median (10 % to 90 %)",
         columns=("data", "epsilon", *VARIANTS),
         rows=tuple(rows),
+        keys=2,
         note=f"Empty where a set goes out with a chance below {_RARE}.",
     )
 

@@ -128,7 +128,7 @@ def _table(curve: Mapping[int, Gaps]) -> Table:
         title=f"One-gap numbers, in users, at a total of ({EPSILON:g}, {DELTA:g})",
         columns=("releases", *FORMS, "paper over the better of ours"),
         rows=tuple(
-            (n, *(gaps[form] for form in FORMS), round(gaps[_PAPER] / min(gaps[_EM], gaps[_ARGMAX]), 2))
+            (n, *(gaps[form] for form in FORMS), f"{gaps[_PAPER] / min(gaps[_EM], gaps[_ARGMAX]):.2f}")
             for n, gaps in curve.items()
         ),
     )
