@@ -134,7 +134,7 @@ def test_what_is_charged_is_a_function_of_the_outcomes():
     clear, tie, also = (release.cost for release in found.releases.values())
     assert [release.steps for release in found.releases.values()] == [
         ("test", "release"),
-        ("test", "limited-domain"),
+        ("test", "limited-rounds"),
         ("test", "release"),
     ]
     assert clear == also
