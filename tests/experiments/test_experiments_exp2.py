@@ -213,9 +213,12 @@ def test_the_words_of_the_cliff_follow_from_its_means():
     }
     by_height = {50: flat | {"Limited Domain": 0.0}, 700: flat | {"Limited Domain": 0.0, "test-first": 0.5}}
     said = cliff.why(by_k, by_height)
-    assert "0.875 for test-first" in said
+    assert (
+        "1.000 for StableTopK (adaptive), StableTopK (bit table), StableTopK (paper), Top Stable; 0.875 for test-first"
+        in said
+    )
+    assert "at no height tried by Limited Domain, test-first" in said
     assert "from 0.900 at k = 10 to its lowest, 0.150 at k = 300, and 1.000 at k = 1500" in said
-    assert "at no height tried by Limited Domain" in said
     assert "peeling EM from 50 on" in said
 
 

@@ -63,6 +63,12 @@ def test_a_table_names_the_second_number_of_its_estimates():
     )
 
 
+def test_numbers_are_set_to_the_right_as_text_too():
+    table = Table(name="t", title="", columns=("a", "b", "c"), rows=(("0.4", "none", None), ("12", "0.8", None)))
+    assert [table.numeric(i) for i in range(3)] == [True, False, False]
+    assert "| ---: | --- | --- |" in table.markdown()
+
+
 def test_an_unknown_error_is_a_dash_on_the_page_and_empty_in_the_csv():
     table = replace(TABLE, rows=(("EM", 1, Estimate(0.75, math.inf)), ("TS", 1, math.inf)))
     assert "| EM | 1 | 0.750 ± – |\n| TS | 1 | – |" in table.markdown()

@@ -19,10 +19,8 @@ def fitted(table: Found, width: int) -> Any:
     from cutline.experiments.report import shown
 
     cells = [[*map(shown, row)] for row in table.rows]
-    words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
     columns = [
-        _Column(header, [row[i] for row in cells], words=is_text)
-        for i, (header, is_text) in enumerate(zip(table.columns, words, strict=True))
+        _Column(header, [row[i] for row in cells], words=not table.numeric(i)) for i, header in enumerate(table.columns)
     ]
     keys, others = columns[: table.keys], columns[table.keys :]
     blocks = [columns]
@@ -55,12 +53,13 @@ def _grid(columns: Sequence[_Column], width: int) -> Any:
     from rich.table import Table
 
     gap = _GAP if _least(columns, _GAP) <= width else 1
-    spare = max(0, width - _least(columns, gap))
+    widths = [column.least for column in columns]
+    for _ in range(width - _least(columns, gap)):  # to the column that lacks most, one character after the other
+        lacking = [column.most - now for column, now in zip(columns, widths, strict=True)]
+        widths[lacking.index(max(lacking))] += max(lacking) > 0
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
-    for column in columns:
-        more = min(spare, column.most - column.least)
-        spare -= more
-        grid.add_column(column.header, justify=column.justify, width=column.least + more, overflow="fold")
+    for column, wide in zip(columns, widths, strict=True):
+        grid.add_column(column.header, justify=column.justify, width=wide, overflow="fold")
     for cells in zip(*(column.cells for column in columns), strict=True):
         grid.add_row(*cells)
     return grid

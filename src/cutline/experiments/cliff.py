@@ -31,6 +31,7 @@ _HEIGHTS = (50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700)
 _MIDDLE = 500  # where the cliff is when its height varies
 _BUDGET = Budget(epsilon=0.15, delta=1e-6)
 _TRIALS = 100
+_STABLE = ("StableTopK (adaptive)", "StableTopK (bit table)", "StableTopK (paper)", "test-first", "Top Stable")
 _SEEN = 0.9  # the share of the top that counts as a cliff found
 _DEVIATION = "standard deviation"  # the paper's band
 _BANDS: Mapping[str, Callable[[int], float]] = {_DEVIATION: lambda _: 1.0, "2 standard errors": lambda n: 2 / n**0.5}
@@ -217,19 +218,23 @@ def why(by_k: Mapping[int, Mapping[str, float]], by_height: Mapping[int, Mapping
     peeled = [by_k[k]["EM-CDP (paper)"] for k in ks]
     least = min(ks, key=lambda k: by_k[k]["EM-CDP (paper)"])
 
-    def at_least(line: str) -> str:
-        return f"{min(found[line] for found in by_k.values()):.3f}"
-
-    seen = {line: [height for height in sorted(by_height) if by_height[height][line] >= _SEEN] for line in _LINES}
+    lows: dict[str, list[str]] = {}
+    for line in _STABLE:
+        lows.setdefault(f"{min(found[line] for found in by_k.values()):.3f}", []).append(line)
+    floors = "; ".join(f"{low} for {', '.join(who)}" for low, who in sorted(lows.items(), reverse=True))
+    seen: dict[str, list[int]] = {line: [] for line in _LINES}  # the heights from which on it is found
+    for line, heights in seen.items():
+        for height in sorted(by_height, reverse=True):
+            if by_height[height][line] < _SEEN:
+                break
+            heights.insert(0, height)
     order = sorted((heights[0], line) for line, heights in seen.items() if heights)
     ranking = ", ".join(f"{line} from {height} on" for height, line in order) or "nobody"
     never = ", ".join(line for line, heights in seen.items() if not heights)
     return (
         "**What came out, and why.** "
-        f"Whatever k is, the mean is at least {at_least('StableTopK (adaptive)')} for StableTopK that is not told k, "
-        f"{at_least('StableTopK (bit table)')} and {at_least('StableTopK (paper)')} for the two that are, "
-        f"{at_least('test-first')} for test-first and {at_least('Top Stable')} for Top Stable, which tests k first and has a "
-        "threshold that grows with the logarithm of k alone. "
+        f"Whatever k is, the mean is at least {floors}. Top Stable tests k first, and its threshold grows with the logarithm "
+        "of k alone. "
         f"EM-CDP goes from {peeled[0]:.3f} at k = {ks[0]} to its lowest, {by_k[least]['EM-CDP (paper)']:.3f} at k = {least}, "
         f"and {peeled[-1]:.3f} at k = {ks[-1]}, where bins drawn blindly would hit {ks[-1] / _BINS:.3f} of the top. "
         f"The second figure shows what a height of {_HEIGHT} hides, how low the cliff may be before a mechanism loses it. At "

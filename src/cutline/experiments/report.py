@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -49,6 +50,7 @@ LOOKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "StableTopK (adaptive)": (INK, "h"),  # is not told k, and is drawn beside those that are
     }
 )
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -102,6 +104,11 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ParameterError("every row must have one cell per column", f"table {self.name!r}", "Fill with None.")
 
+    def numeric(self, column: int) -> bool:
+        """Return whether a column holds numbers alone, some of them as text perhaps; they are set to the right."""
+        cells = [row[column] for row in self.rows if row[column] is not None]
+        return bool(cells) and all(not isinstance(cell, str) or _NUMBER.fullmatch(cell) for cell in cells)
+
     def csv(self) -> str:
         """Return the table as CSV, numbers to six digits; an estimate's second number has a column of its own."""
         wide = [any(isinstance(row[i], Estimate) for row in self.rows) for i in range(len(self.columns))]
@@ -130,12 +137,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Markdown, under its title and above its note."""
-        numeric = [
-            any(isinstance(row[i], int | float | Estimate) for row in self.rows)
-            and not any(isinstance(row[i], str) for row in self.rows)
-            for i in range(len(self.columns))
-        ]
-        lines = [self.columns, tuple("---:" if right else "---" for right in numeric)]
+        lines = [self.columns, tuple("---:" if self.numeric(i) else "---" for i in range(len(self.columns)))]
         lines += [tuple(shown(cell).replace("|", "\\|") for cell in row) for row in self.rows]
         grid = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return "\n\n".join(part for part in (f"**{self.title}**", grid, self.note) if part)
