@@ -44,6 +44,7 @@ def test_one_trial_shows_no_error(run, small, tmp_path):
     page = (tmp_path / "exp2-synthetic.md").read_text(encoding="utf-8")
     assert "1 trial a cell, seed 0" in page
     assert "1.000 ± –" in page
+    assert "one trial" in (tmp_path / "exp2-synthetic-recall.svg").read_text(encoding="utf-8")
     header = (tmp_path / "exp2-synthetic-recall.csv").read_text(encoding="utf-8").splitlines()[0]
     assert "test-first (standard deviation)" in header
 
@@ -55,7 +56,11 @@ def test_a_wide_table_shows_every_number_whole(width):
         name="t",
         title="t",
         columns=("where it was", "k", *(f"method number{i}" for i in range(8))),
-        rows=(("Foursquare Kuala Lumpur", 50, *numbers), ("Tokyo", 3, *numbers)),
+        rows=(
+            ("Foursquare Kuala Lumpur", 50, *numbers),
+            ("Foursquare Kuala Lumpur", 3, *numbers),  # named once, in the row above
+            ("Tokyo", 3, *numbers),
+        ),
         keys=2,
     )
     console = Console(width=width, file=io.StringIO())
@@ -64,7 +69,7 @@ def test_a_wide_table_shows_every_number_whole(width):
     assert max(map(len, lines)) <= width
     assert "…" not in console.file.getvalue()
     for number in numbers:
-        assert sum(line.count(shown(number)) for line in lines) == 2
+        assert sum(line.count(shown(number)) for line in lines) == 3
     parts = sum("Foursquare" in line for line in lines)
     assert parts == {40: 8, 80: 2, 200: 1}[width]
 

@@ -18,7 +18,7 @@ def fitted(table: Found, width: int) -> Any:
 
     from cutline.experiments.report import shown
 
-    cells = [[*map(shown, row)] for row in table.rows]
+    cells = _once([[*map(shown, row)] for row in table.rows], keys=table.keys)
     columns = [
         _Column(header, [row[i] for row in cells], words=not table.numeric(i)) for i, header in enumerate(table.columns)
     ]
@@ -31,6 +31,17 @@ def fitted(table: Found, width: int) -> Any:
             break
     first, *more = (_grid(block, width) for block in blocks)
     return Group(first, *(part for grid in more for part in ("", grid)))
+
+
+def _once(rows: list[list[str]], *, keys: int) -> list[list[str]]:
+    """Leave out what a row's first keys repeat from the row above; its last key always stands."""
+    told = []
+    for before, row in pairwise([[], *rows]):
+        same = 0
+        while same < keys - 1 and before[: same + 1] == row[: same + 1]:
+            same += 1
+        told.append([""] * same + row[same:])
+    return told
 
 
 class _Column:

@@ -165,6 +165,9 @@ def _table(
 def _figure(
     name: str, what: str, at: tuple[int, ...], lines: Mapping[str, list[list[float]]], title: str, *, band: str
 ) -> Figure:
+    alone = len(next(iter(lines.values()))[0]) == 1
+    said = "one trial, deviation unknown" if alone else f"band: {band}"
+
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         full = [line for line, found in lines.items() if min(np.mean(values) for values in found) > 0.995]
@@ -186,10 +189,12 @@ def _figure(
         axes.set_ylim(0, 1.02)
         axes.set_xlabel(what)
         axes.set_ylabel("share of the top k found")
-        axes.set_title(f"{title}; (0.15, 1e-6)-DP, band: {band}", loc="left")
+        axes.set_title(f"{title}; (0.15, 1e-6)-DP, {said}", loc="left")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
 
-    return Figure(name=name, title=f"{title}; mean and {band}", draw=draw, size=(9.0, 4.0))
+    return Figure(
+        name=name, title=f"{title}; {'one trial' if alone else f'mean and {band}'}", draw=draw, size=(9.0, 4.0)
+    )
 
 
 _WHAT_WAS_RUN = (
