@@ -89,6 +89,7 @@ def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
     report = run(Setting(jobs=1))
     page = report.write(tmp_path)[0].read_text(encoding="utf-8")
     assert "(generated)" in page
+    assert "costs 0.66 of the budget at epsilon = 0.4 and" in page
     assert [table.name for table in report.tables] == ["needed", "chances", "cuts"]
     assert len(report.tables[1].rows) == 2
     assert all((tmp_path / f"adaptive-k-{figure.name}.svg").stat().st_size < 200_000 for figure in report.figures)

@@ -58,5 +58,6 @@ def test_the_whole_report(tmp_path, monkeypatch):
     written = report.write(tmp_path)
     page = written[0].read_text(encoding="utf-8")
     assert "| 1 | 57 | 39 | 31 | 31 | 16 | 1.84 |" in page
+    assert "costs 0.69 of the budget with 1 release and 0.71 of the budget with 5 releases" in page
     assert [table.name for table in report.tables] == ["releases", "settings"]
     assert (tmp_path / "one-gap-releases.svg").stat().st_size < 200_000

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from cutline.experiments.report import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure, Report, Table
+from cutline.experiments.report import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure, Report, Table, counted
+from cutline.experiments.rivals import share_spent
 from cutline.experiments.setting import Setting
 from cutline.experiments.trials import run_cells
 from cutline.mechanisms.one_gap import one_gap
@@ -55,7 +56,7 @@ def run(setting: Setting) -> Report:
         name="one-gap",
         title="The gap each form of StableTopK needs, for 1 to 1000 releases",
         parts=[
-            _INTRODUCTION,
+            _introduction(),
             Figure(
                 name="releases",
                 title=f"One-gap number against the number of releases, all at one total of ({EPSILON:g}, {DELTA:g})",
@@ -105,21 +106,29 @@ def crossing(curve: Mapping[int, Gaps]) -> int | None:
     return better
 
 
-_INTRODUCTION = (
-    "The *one-gap number* is the smallest g such that, when one gap is g and all others are 0, the right set goes out with "
-    "probability 0.9, choosing k included. Everybody spends the same total "
-    f"(epsilon = {EPSILON:g}, delta = {DELTA:g}) on all releases together, one user joining or leaving, k chosen from 1 to "
-    f"{MAX_K}. No data and no trials: the numbers follow from public parameters, by the exact laws.\n\n"
-    "- **paper**: the exponential mechanism and the paper's Gaussian test, even split, half of delta for the tests, zCDP "
-    "with the right conversion. By exact accounting it would cost about seven tenths of the budget: part of its distance is "
-    "accounting.\n"
-    "- **EM + Gaussian**: the paper's test with the exact threshold, exact accounting and the best split: what is left of the "
-    "distance to the next line is the test's own.\n"
-    "- **EM + table**: the exponential mechanism and the optimal bit table; Rényi order, delta and split from a search.\n"
-    "- **argmax + table**: the largest gap as it is; one bit certifies both that the set is stable and that no other gap "
-    "could have been the largest.\n"
-    "- **k fixed, test only**: k is known beforehand and nothing is chosen: what the test alone needs."
-)
+def _paper_spends(releases: int) -> str:
+    budget = Budget(epsilon=EPSILON, delta=DELTA, releases=releases)
+    spent = share_spent(StableTopK.calibrate(budget, max_k=MAX_K, test="paper"), budget)
+    return f"{spent:.2f} of the budget with {counted(releases, 'release')}"
+
+
+def _introduction() -> str:
+    few, many = map(_paper_spends, (min(RELEASES), max(RELEASES)))
+    return (
+        "The *one-gap number* is the smallest g such that, when one gap is g and all others are 0, the right set goes out with "
+        "probability 0.9, choosing k included. Everybody has the same total "
+        f"(epsilon = {EPSILON:g}, delta = {DELTA:g}) for all releases together, one user joining or leaving, k chosen from 1 "
+        f"to {MAX_K}. No data and no trials: the numbers follow from public parameters, by the exact laws.\n\n"
+        "- **paper**: the exponential mechanism and the paper's Gaussian test, even split, half of delta for the tests, zCDP "
+        f"with the right conversion. By the best accounting it costs {few} and {many}: part of its distance is accounting. "
+        "All others spend the whole budget.\n"
+        "- **EM + Gaussian**: the paper's test with the exact threshold, exact accounting and the best split: what is left of "
+        "the distance to the next line is the test's own.\n"
+        "- **EM + table**: the exponential mechanism and the optimal bit table; Rényi order, delta and split from a search.\n"
+        "- **argmax + table**: the largest gap as it is; one bit certifies both that the set is stable and that no other gap "
+        "could have been the largest.\n"
+        "- **k fixed, test only**: k is known beforehand and nothing is chosen: what the test alone needs."
+    )
 
 
 def _table(curve: Mapping[int, Gaps]) -> Table:
