@@ -11,15 +11,19 @@ import pytest
 from cutline.experiments.celeba_ballots import accuracies_in_probits, counted, simulate
 from cutline.experiments.datasets import LabelData
 from cutline.experiments.multilabel_pate import Plan, study
+from cutline.experiments.multilabel_pate_search import Interval, interval, least_epsilon
+from cutline.experiments.multilabel_pate_tables import least
 from cutline.experiments.pate_privacy_table import BEST_EXACT, least_rdp
-from cutline.experiments.polls import Poll, score
+from cutline.experiments.polls import Poll, score, tally
 from cutline.experiments.registry import EXPERIMENTS
 from cutline.experiments.report import Report
 from cutline.experiments.setting import Setting
 from cutline.experiments.taught_ballots import CLASSES
-from cutline.experiments.vote_study import LINES, LineCell, labels_of, least_epsilon
+from cutline.experiments.vote_extras import booked
+from cutline.experiments.vote_study import DELTA, LINES, PAPERS_TEST, RELATIONS, Found, LineCell, calibrated, labels_of
 from cutline.pate import limit_ballots
 from cutline.privacy import Adjacency, BitTable
+from cutline.privacy.rules import RULES
 
 
 def _table(examples: int = 3_000, labels: int = 40) -> LabelData:
@@ -84,7 +88,7 @@ def test_phantom_ballots_move_the_quorum() -> None:
 def report() -> Report:
     plan = Plan(
         teachers=40, queries=20, limits=(10,), celeba_epsilons=(4.0, 8.0), taught_epsilons=(4.0, 8.0), shown=4.0,
-        student_epsilons=(8.0,), lines=("OptimalVote", "PATE-tau", "StableTopK (paper)"),
+        student_epsilons=(8.0,), lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
         classes=(replace(CLASSES["tmc2007"], teachers=24, queries=20, limits=(2,)),),
     )  # fmt: skip
     return study(Setting(trials=2, jobs=1), plan)
@@ -117,28 +121,106 @@ def test_the_bit_table_in_the_papers_setting(report: Report) -> None:
         assert chances[0] >= 0.95 > chances[1]
 
 
-def test_the_least_epsilon_is_one_that_was_seen_to_reach_the_target() -> None:
+@pytest.mark.parametrize(
+    ("curve", "target", "truth"),
+    [
+        (lambda e: 1 - 1 / e, 0.7, 10 / 3),  # bends to the right
+        (lambda e: e**4 / 1e4, 0.9, 9000**0.25),  # bends up: a chord falls short each time
+        (lambda e: float(e >= 6.1), 0.5, 6.1),  # a step
+        (lambda e: (e / 16) ** 0.01, 0.999, 16 * 0.999**100),  # nearly flat
+    ],
+)
+def test_the_least_epsilon_is_one_that_was_seen_and_half_a_percent_above_the_truth(curve, target, truth) -> None:
     seen: dict[float, float] = {}
 
     def mean(epsilon: float) -> float:
-        return seen.setdefault(epsilon, 1 - 1 / epsilon)
+        return seen.setdefault(epsilon, curve(epsilon))
 
-    found = least_epsilon(mean, (1.0, 2.0, 4.0), 0.6)
+    found = least_epsilon(mean, (1.0, 2.0, 3.66, 5.0, 8.0, 16.0), target)
     assert found is not None
-    assert seen[found] >= 0.6
-    assert found < 2.6
-    assert least_epsilon(mean, (1.0, 2.0), 0.9) is None
-    assert least_epsilon(mean, (4.0, 8.0), 0.6) == 4.0
+    assert seen[found] >= target
+    assert truth * (1 - 1e-12) <= found <= truth * 1.005
+    assert len(seen) <= 6 + 8
+
+
+def test_a_target_that_is_not_reached_and_one_that_the_smallest_epsilon_reaches() -> None:
+    epsilons = (1.0, 2.0)
+    assert least_epsilon(lambda e: 1 - 1 / e, epsilons, 0.9) is None
+    assert least_epsilon(lambda e: e, epsilons, 0.6) == 1.0
+    scores = {epsilon: [score(np.array([[1]]), np.array([[True]]))] for epsilon in epsilons}
+    found = {needed: Found(scores=scores, needed=needed, between=Interval(0.0, np.inf)) for needed in (1.0, 1.5)}
+    assert least(found[1.0]) == "at most 1 (< 1 to > 2)"
+    assert least(found[1.5]) == "1.50 (< 1 to > 2)"
+    assert least(Found(scores=scores, needed=None)) == "> 2"
+
+
+def test_the_interval_is_as_wide_as_other_queries_move_the_least_epsilon() -> None:
+    # A query is right at epsilon e with probability e / 10: 0.5 is reached at 5, with a standard error of 5 / sqrt(queries).
+    epsilons, queries = np.linspace(1, 9, 33), 400
+    truth = np.ones((queries, 1), bool)
+
+    def ends(seed: int) -> Interval:
+        level = np.random.default_rng(seed).random((queries, 1))
+        tallies = {float(e): tally((level < e / 10).astype(int), truth, "right") for e in epsilons}
+        return interval(tallies, 0.5, seed=seed)
+
+    found = np.array([ends(seed) for seed in range(40)])
+    # 80 % of a normal law lies within 1.28 standard errors; 40 intervals, of which 32 should hold the truth.
+    assert np.diff(found).mean() == pytest.approx(2 * 1.28 * 5 / np.sqrt(queries), rel=0.15)
+    assert 25 <= ((found[:, 0] <= 5) & (found[:, 1] >= 5)).sum() <= 38
+
+
+def test_a_target_that_moves_with_the_majority_moves_less() -> None:
+    random = np.random.default_rng(2)
+    truth = random.random((300, 8)) < 0.3
+    easy = random.random((300, 1)) < 0.5  # hard queries are hard for everybody
+    said = {
+        e: np.where(random.random((300, 8)) < np.where(easy, 1.0, e / 16), truth, ~truth) for e in (1.0, 2.0, 4.0, 8.0)
+    }
+    tallies = {e: tally(values.astype(int), truth, "f1") for e, values in said.items()}
+    plain = tally(np.where(easy, truth, ~truth).astype(int), truth, "f1")
+    target = float(tallies[4.0].gained.sum() / tallies[4.0].possible.sum())
+    fixed, moving = (interval(tallies, target, majority=of, seed=0) for of in (None, plain))
+    assert moving.high - moving.low < 0.7 * (fixed.high - fixed.low)
+
+
+def test_every_line_spends_the_same_total(celeba: Poll) -> None:
+    poll = replace(celeba, window=39)
+    for name, line in LINES.items():
+        for relation in RELATIONS:
+            ready = calibrated(poll, line, epsilon=3.66, adjacency=relation)
+            total = len(poll.truth) * ready.cost
+            # PLD is slow and never the best here: it is asked about the line that is calibrated by one rule alone.
+            rules = [rule for rule in RULES if rule != "pld" or (name, relation) == (PAPERS_TEST, Adjacency.ADD_REMOVE)]
+            spent = min(RULES[rule](total, DELTA) for rule in rules)
+            assert 3.66 * (1 - 2e-6) <= spent <= 3.66, (name, relation)
+            assert ready.budget.epsilon == 3.66
+
+
+def test_the_papers_accounting_books_more_than_its_test_costs(celeba: Poll) -> None:
+    poll = replace(celeba, window=39)
+    named = booked(poll, epsilon=3.66, adjacency=Adjacency.ADD_REMOVE)
+    as_named = replace(LINES[PAPERS_TEST], spend=lambda build, budget: build(budget))
+    wasteful = calibrated(poll, as_named, epsilon=named, adjacency=Adjacency.ADD_REMOVE)
+    exact = calibrated(poll, LINES[PAPERS_TEST], epsilon=3.66, adjacency=Adjacency.ADD_REMOVE)
+    assert named == pytest.approx(4.66, abs=0.005)
+    assert wasteful.test.sigma == pytest.approx(exact.test.sigma, rel=1e-9)
+    assert wasteful.chooser.epsilon == pytest.approx(exact.chooser.epsilon, rel=1e-9)
 
 
 def test_the_report_is_written_and_says_that_data_are_generated(report: Report, tmp_path: Path) -> None:
     assert [table.name for table in report.tables] == [
-        "privacy", "needed", "celeba-labels", "tmc2007-labels", "answers", "limits", "students"
+        "privacy", "needed", "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students"
     ]  # fmt: skip
     assert all("(generated)" in table.title for table in report.tables if table.name.endswith("-labels"))
     page, *files = report.write(tmp_path)
     assert {path.suffix for path in files} == {".csv", ".png", ".svg"}
-    assert "(generated)" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "(generated)" in text
+    # What is known of the published data is not said of generated ones, and no data set is named twice.
+    for phrase in ("flattered", "no clear cut", "spread out evenly", "Topic labels", "TMC2007: TMC2007", "*: TMC2007:"):
+        assert phrase not in text
+    assert "The best students on TMC2007 (generated)" in text
 
 
 def test_equal_seeds_give_equal_results() -> None:

@@ -44,7 +44,10 @@ def simulate(
         sure_of_yes = sign * (ease.astype(np.float32) + own)
         for tau, counts in counted(sure_of_yes, limits).items():
             votes[tau] += counts
-    return Poll(name="celeba", title=table.title, teachers=teachers, truth=truth, votes=votes, limit=limit)
+    return Poll(
+        name="celeba", title=table.title, teachers=teachers, truth=truth, votes=votes, limit=limit,
+        generated=table.generated,
+    )  # fmt: skip
 
 
 def accuracies_in_probits(attributes: int) -> npt.NDArray[np.float64]:

@@ -13,12 +13,12 @@ from cutline.experiments.datasets import load_celeba
 from cutline.experiments.multilabel_pate_figures import needed_figure, sweep_figure
 from cutline.experiments.pate_privacy_table import privacy_table
 from cutline.experiments.polls import Poll, score
-from cutline.experiments.report import Report
+from cutline.experiments.report import Cell, Report
 from cutline.experiments.setting import Setting
 from cutline.experiments.taught_ballots import CLASSES, Class, Lesson, poll_teachers
 from cutline.experiments.trials import run_cells
-from cutline.experiments.vote_extras import LimitCell, StudentCell
-from cutline.experiments.vote_study import LINES, LineCell
+from cutline.experiments.vote_extras import LimitCell, PaperCell, StudentCell
+from cutline.experiments.vote_study import LINES, PAPERS_TEST, LineCell
 from cutline.privacy import Adjacency
 
 NAME = "exp3"
@@ -74,30 +74,33 @@ def study(setting: Setting, plan: Plan) -> Report:
         for lesson in lessons
     }
     ours = [line for line in ("OptimalVote", "OptimalVote, limited") if line in plan.lines]
-    needed: dict[str, dict[Adjacency, float | None]] = {
-        line: {relation: one.needed for relation, one in sweeps["celeba"][line].items()} for line in ours
+    needed: dict[str, dict[Adjacency, Cell]] = {
+        line: {relation: tables.reached(one) for relation, one in sweeps["celeba"][line].items()} for line in ours
     }
+    others: dict[str, str] = {line: words.other_queries(sweeps["celeba"][line]) for line in ours}
+    wasted = {poll.name: found[f"{poll.name}, paper"] for poll in polls if f"{poll.name}, paper" in found}
     return Report(
         name=NAME,
         title="EXP3: multi-label PATE",
         parts=(
             words.what_was_run(celeba, table.note, lessons, plan.classes, trials, setting.seed),
             words.AGGREGATORS,
-            privacy_table(needed, accuracy=_ACCURACY),
+            privacy_table(needed, others, accuracy=_ACCURACY),
             words.PRIVACY,
-            sweep_figure(celeba, sweeps["celeba"]),
-            words.celeba(celeba, sweeps["celeba"], shown=plan.shown),
+            sweep_figure(celeba, sweeps["celeba"], targets["celeba"]),
+            words.celeba(celeba, sweeps["celeba"], wasted.get("celeba"), shown=plan.shown),
             needed_figure(polls, sweeps, targets),
             tables.needed_table(polls, sweeps, targets),
             *(tables.sweep_table(poll, sweeps[poll.name], trials=trials) for poll in polls),
-            *(sweep_figure(lesson.poll, sweeps[lesson.poll.name]) for lesson in lessons),
+            *(sweep_figure(lesson.poll, sweeps[lesson.poll.name], targets[lesson.poll.name]) for lesson in lessons),
             tables.answers_table(polls, sweeps, epsilon=plan.shown),
+            *([tables.accounting_table(polls, sweeps, wasted, epsilon=plan.shown)] if wasted else []),
             tables.limits_table(polls, limits, epsilon=plan.shown),
-            words.LIMITS,
+            words.limits(lessons),
             tables.student_table(lessons, students, epsilons=plan.student_epsilons),
-            words.STUDENTS,
+            words.students(lessons, students, epsilons=plan.student_epsilons),
             words.PRINTED,
-            words.WHY,
+            words.why(polls, sweeps, shown=plan.shown),
         ),
     )
 
@@ -107,11 +110,16 @@ def _cells(
 ) -> dict[str, Callable[[int], Any]]:
     """Return all work after the polls, the slowest first so that no process waits for the last at the end."""
     cells: dict[str, Callable[[int], Any]] = {}
-    for line in sorted(plan.lines, key=lambda name: "bit table" not in name):
+    for line in sorted(plan.lines, key=lambda name: "StableTopK" not in name):
         for poll in polls:
             epsilons = plan.celeba_epsilons if poll.name == "celeba" else plan.taught_epsilons
             cells[f"{poll.name}, {line}"] = LineCell(
-                poll=poll, line=line, epsilons=epsilons, target=targets[poll.name], trials=trials
+                poll=poll,
+                line=line,
+                epsilons=epsilons,
+                target=targets[poll.name],
+                trials=trials,
+                relative=poll.measure == "f1",
             )
     for lesson in lessons:
         for student in (None, *plan.lines):
@@ -119,6 +127,8 @@ def _cells(
                 lesson=lesson, line=student, epsilons=plan.student_epsilons, trials=min(trials, _STUDENTS)
             )
     for poll in polls:
+        if PAPERS_TEST in plan.lines:
+            cells[f"{poll.name}, paper"] = PaperCell(poll=poll, epsilon=plan.shown, trials=trials)
         for tau in poll.votes:
             cells[f"{poll.name}, limit {tau}"] = LimitCell(poll=poll, limit=tau, epsilon=plan.shown, trials=trials)
     return cells

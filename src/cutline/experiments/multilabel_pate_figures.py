@@ -11,8 +11,7 @@ import numpy as np
 from cutline.experiments.multilabel_pate_tables import TITLES, Sweep
 from cutline.experiments.polls import Poll, score
 from cutline.experiments.report import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, Figure
-from cutline.experiments.vote_study import RELATIONS
-from cutline.privacy import Adjacency
+from cutline.experiments.vote_study import PAPERS_TEST, RELATIONS, Found
 
 # Colour is the aggregator; a limit on ballots is a dashed line with hollow marks.
 _LOOKS: Mapping[str, tuple[str, str, bool]] = MappingProxyType(
@@ -23,18 +22,18 @@ _LOOKS: Mapping[str, tuple[str, str, bool]] = MappingProxyType(
         "Binary voting, limited": (ORANGE, "s", True),
         "PATE-Gaussian": (GREY, "^", False),
         "PATE-tau": (GREY, "^", True),
-        "StableTopK (paper)": (RED, "v", False),
+        PAPERS_TEST: (RED, "v", False),
         "StableTopK (bit table)": (PURPLE, "D", False),
         "StableMajority": (GREEN, "P", False),
         "StableConfident": ("#1b8a8f", "X", False),
     }
 )
+_LEFT, _RIGHT = 0.8, 30.0  # of the epsilons that equal labels need
 _AXIS = {"right": "share of all labels that are right", "f1": "micro F1 of the labels set"}
-_CLAIM = (3.6, 0.85)  # what the paper prints for StableTopK on CelebA
 
 
-def sweep_figure(poll: Poll, sweep: Sweep) -> Figure:
-    """Draw the score against epsilon, one panel for each relation."""
+def sweep_figure(poll: Poll, sweep: Sweep, target: float) -> Figure:
+    """Draw the score against epsilon, one panel for each relation, with the plain majority and the goal."""
 
     def draw(figure: Any) -> None:
         panels = figure.subplots(1, len(RELATIONS), sharey=True)
@@ -42,13 +41,8 @@ def sweep_figure(poll: Poll, sweep: Sweep) -> Figure:
         for axes, relation in zip(panels, RELATIONS, strict=True):
             for line, found in sweep.items():
                 _curve(axes, line, *_means(found[relation].scores, poll.measure))
-            axes.axhline(plain, color=INK, linewidth=1.0, linestyle=":")
-            axes.annotate(
-                "plain majority, no privacy", (0.01, plain), xytext=(0, 3), textcoords="offset points",
-                xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7.5,
-            )  # fmt: skip
-            if poll.name == "celeba":
-                _mark_claim(axes, relation)
+            _level(axes, plain, "plain majority, no privacy", width=1.0)
+            _level(axes, target, f"goal, {target:.2f}", width=0.7)
             _log_epsilon(axes, sorted(next(iter(sweep.values()))[relation].scores))
             axes.set_title(f"{poll.title}, {TITLES[relation]}", loc="left")
         panels[0].set_ylabel(_AXIS[poll.measure])
@@ -76,14 +70,13 @@ def _curve(axes: Any, line: str, epsilons: list[float], means: list[float]) -> N
     )  # fmt: skip
 
 
-def _mark_claim(axes: Any, relation: Adjacency) -> None:
-    # The paper charges as if a ballot only joined or left; under REPLACE it claims nothing.
-    if relation is Adjacency.ADD_REMOVE:
-        axes.plot(*_CLAIM, marker="*", markersize=11, color=RED, markeredgecolor="white", linestyle="none", zorder=5)
-        axes.annotate(
-            "the paper's claim\nfor StableTopK", _CLAIM, xytext=(2.05, 0.6), fontsize=7.5, color=RED,
-            arrowprops={"arrowstyle": "-", "color": RED, "linewidth": 0.8, "shrinkB": 5},
-        )  # fmt: skip
+def _level(axes: Any, height: float, name: str, *, width: float) -> None:
+    """Draw a dotted line across, with its name at the left."""
+    axes.axhline(height, color=INK, linewidth=width, linestyle=":")
+    axes.annotate(
+        name, (0.01, height), xytext=(0, 2), textcoords="offset points", fontsize=7.5,
+        xycoords=("axes fraction", "data"), ha="left", va="bottom",
+    )  # fmt: skip
 
 
 def needed_figure(polls: Sequence[Poll], sweeps: Mapping[str, Sweep], targets: Mapping[str, float]) -> Figure:
@@ -95,9 +88,9 @@ def needed_figure(polls: Sequence[Poll], sweeps: Mapping[str, Sweep], targets: M
         for axes, poll in zip(panels, polls, strict=True):
             most = max(sweeps[poll.name][lines[0]][RELATIONS[0]].scores)
             for row, line in enumerate(lines):
-                _dots(axes, row, [sweeps[poll.name][line][relation].needed for relation in RELATIONS], most)
+                _dots(axes, row, [sweeps[poll.name][line][relation] for relation in RELATIONS], most)
             _log_epsilon(axes, [1.0, 2.0, 4.0, 8.0, 16.0])
-            axes.set_xlim(0.8, 30)
+            axes.set_xlim(_LEFT, _RIGHT)
             what = "accuracy" if poll.measure == "right" else "F1"
             axes.set_title(f"{poll.title}\n{what} of {targets[poll.name]:.2f}", loc="left")
         panels[0].set_yticks(range(len(lines)), lines)
@@ -112,24 +105,34 @@ def needed_figure(polls: Sequence[Poll], sweeps: Mapping[str, Sweep], targets: M
 
     return Figure(
         name="needed",
-        title="Epsilon that equal labels need, for all queries together (delta = 1e-6); further left is better",
+        title="Epsilon that equal labels need, for all queries together (delta = 1e-6); further left is better. Lines: what "
+        "four of five other draws of queries need",
         draw=draw,
         size=(9.0, 4.2),
     )
 
 
-def _dots(axes: Any, row: int, needed: Sequence[float | None], most: float) -> None:
-    """Draw REPLACE filled, over ADD_REMOVE, which is hollow; what was not reached is said in words."""
-    replaced, added = needed
-    reached = [value for value in needed if value is not None]
-    axes.plot(reached, [row] * len(reached), color=BLUE, linewidth=1.2, zorder=2)
-    if added is not None:
-        axes.plot(added, row, marker="o", color=BLUE, markerfacecolor="white", markersize=6, zorder=3)
-    if replaced is not None:
-        axes.plot(replaced, row, marker="o", color=BLUE, markersize=6, zorder=4)
-        return
-    label, place = (f"above {most:g}", most) if added is None else (f"REPLACE: above {most:g}", added / 1.15)
-    axes.text(place, row, label, ha="right", va="center", fontsize=7.5, color="#59636e")
+def _dots(axes: Any, row: int, found: Sequence[Found], most: float) -> None:
+    """Draw REPLACE filled, over ADD_REMOVE, which is hollow, each with its interval; what was not reached is said in words."""
+    replaced, added = found
+    for one, shift, fill, order in ((added, 0.13, "white", 3), (replaced, -0.13, BLUE, 4)):
+        if one.needed is not None and one.between is not None:
+            ends = np.clip(one.between, _LEFT, _RIGHT)  # what goes beyond the panel ends at its edge
+            axes.plot(ends, [row + shift] * 2, color=BLUE, linewidth=1.2, alpha=0.55, zorder=2)
+            # A smallest epsilon that is enough already is an upper end, not a place.
+            mark = "<" if one.at_most else "o"
+            axes.plot(
+                one.needed, row + shift, marker=mark, color=BLUE, markerfacecolor=fill, markersize=5.5, zorder=order
+            )
+    if replaced.needed is None:
+        none = added.needed is None
+        label, place = (f"above {most:g}", most) if none else (f"REPLACE: above {most:g}", _edge(added) / 1.1)
+        axes.text(place, row, label, ha="right", va="center", fontsize=7.5, color="#59636e")
+
+
+def _edge(found: Found) -> float:
+    """Return how far left an interval reaches."""
+    return max(found.between[0], _LEFT) if found.between else _LEFT
 
 
 def _log_epsilon(axes: Any, ticks: Sequence[float]) -> None:

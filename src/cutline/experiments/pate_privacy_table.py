@@ -8,6 +8,7 @@ docs/errata.md, where each is derived.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,8 +69,10 @@ BEST_RDP = (
 AS_PRINTED = tuple(PaperSetting(adjacency=best.adjacency, order=best.order, delta=TEST_DELTA) for best in BEST_EXACT)
 
 
-def privacy_table(needed: dict[str, dict[Adjacency, float | None]], *, accuracy: float) -> Table:
-    """Return the table; ``needed`` is the epsilon at which our aggregators reached the accuracy, from the same run."""
+def privacy_table(
+    needed: Mapping[str, Mapping[Adjacency, Cell]], others: Mapping[str, str], *, accuracy: float
+) -> Table:
+    """Return the table; ``needed``: where our aggregators reached the accuracy, ``others``: with other queries."""
     rows: list[tuple[Cell, ...]] = [
         ("the paper's claim", 3.6, None, "no derivation"),
         ("its corollary for Gaussian noisy max", corollary(), None, "logarithm of 40 paid 600 times; not for REPLACE"),
@@ -91,7 +94,7 @@ def privacy_table(needed: dict[str, dict[Adjacency, float | None]], *, accuracy:
                 f"{name}, simulated ballots, accuracy {accuracy:g}",
                 found_needed[Adjacency.ADD_REMOVE],
                 found_needed[Adjacency.REPLACE],
-                "calibrated; every query labelled",
+                f"calibrated; every query labelled; {others[name]}",
             )
         )
     return Table(

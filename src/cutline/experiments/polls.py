@@ -14,6 +14,7 @@ from cutline.histogram import IntArray
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Votes: TypeAlias = Mapping[int | None, IntArray]  # by ballot limit; None: ballots as they are
 Measure: TypeAlias = Literal["right", "f1"]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 class Score(NamedTuple):
@@ -23,6 +24,13 @@ class Score(NamedTuple):
     correct: float  # share of those that are right; not a number if none went out
     right: float  # share of all labels that went out and are right
     f1: float  # of the labels set, over all queries and labels; a missing label is one that is not set
+
+
+class Tally(NamedTuple):
+    """A score query by query: what each gained of what it could; the score of any queries is the one sum over the other."""
+
+    gained: FloatArray
+    possible: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -48,6 +56,8 @@ class Poll:
         The most labels that StableTopK may release; public. None: all of them.
     measure
         Which score says how good labels are: ``right`` or, where few labels are set, ``f1``.
+    generated
+        Whether the examples are made up, and not those that were published.
     """
 
     name: str
@@ -59,6 +69,7 @@ class Poll:
     phantoms: int = 0
     window: int | None = None
     measure: Measure = "right"
+    generated: bool = False
 
     @property
     def majority(self) -> Bools:
@@ -93,3 +104,24 @@ def score(values: npt.NDArray[Any], truth: Bools) -> Score:
         right=float(right / truth.size),
         f1=float(hits),
     )
+
+
+def tally(values: npt.NDArray[Any], truth: Bools, measure: Measure) -> Tally:
+    r"""Return the parts of a score by query; of several trials (a third axis in front), their sums.
+
+    Examples
+    --------
+    >>> labels, truth = np.array([[1, 0], [-1, 1]]), np.array([[True, True], [True, True]])
+    >>> parts = {measure: tally(labels, truth, measure) for measure in ("right", "f1")}
+    >>> {measure: float(gained.sum() / possible.sum()) for measure, (gained, possible) in parts.items()}
+    {'right': 0.5, 'f1': 0.6666666666666666}
+    """
+    trials = values.reshape(-1, *truth.shape)
+    chosen = trials == 1
+    if measure == "right":
+        gained = ((trials != -1) & (chosen == truth)).sum(axis=(0, 2))
+        possible = np.full(len(truth), len(trials) * truth.shape[1])
+    else:
+        gained = 2 * (chosen & truth).sum(axis=(0, 2))
+        possible = chosen.sum(axis=(0, 2)) + len(trials) * truth.sum(axis=1)
+    return Tally(gained.astype(np.float64), possible.astype(np.float64))

@@ -124,6 +124,7 @@ def poll_teachers(group: Class, setting: Setting) -> Lesson:
         phantoms=group.phantoms,
         window=group.window,
         measure="f1",
+        generated=data.generated,
     )
     features = _features(data)
     trained = np.flatnonzero(data.split == 0)

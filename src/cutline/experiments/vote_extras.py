@@ -1,7 +1,8 @@
-r"""Two more questions to a poll: what a ballot limit buys, and what a student learns from the labels."""
+r"""More questions to a poll: what a ballot limit buys, what a student learns, what the paper's own accounting wastes."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from cutline.experiments.polls import Poll, Score, score
 from cutline.experiments.taught_ballots import Lesson, teacher
-from cutline.experiments.vote_study import LINES, RELATIONS, Line, labels_of
+from cutline.experiments.vote_study import DELTA, LINES, PAPERS_TEST, RELATIONS, Line, as_named, calibrated, labels_of
 from cutline.pate.student import fit_student
 from cutline.privacy import Adjacency
 
@@ -90,3 +91,39 @@ class StudentCell:
             student = fit_student(teacher(self.penalty), public, labels.astype(np.int64))
             said = student.predict(features)
         return score(said, self.lesson.truth)
+
+
+class Wasted(NamedTuple):
+    """The paper's test as the paper charges it: which part of epsilon it really costs, and the scores of all trials."""
+
+    spent: float
+    scores: list[Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperCell:
+    """The paper's test on one poll at one epsilon, calibrated by the paper's own accounting: zCDP, converted rightly."""
+
+    poll: Poll
+    epsilon: float
+    trials: int
+
+    def __call__(self, seed: int) -> dict[Adjacency, Wasted]:
+        """Run both relations."""
+        return {adjacency: self._under(adjacency, seed) for adjacency in RELATIONS}
+
+    def _under(self, adjacency: Adjacency, seed: int) -> Wasted:
+        line = replace(LINES[PAPERS_TEST], spend=as_named)
+        ready = calibrated(self.poll, line, epsilon=self.epsilon, adjacency=adjacency)
+        spent = (len(self.poll.truth) * ready.cost).epsilon(DELTA)
+        labels = labels_of(self.poll, line, epsilon=self.epsilon, adjacency=adjacency, trials=self.trials, seed=seed)
+        return Wasted(spent / self.epsilon, [score(values, self.poll.truth) for values in labels])
+
+
+def booked(poll: Poll, *, epsilon: float, adjacency: Adjacency) -> float:
+    """Return what the paper's own accounting would call the mechanism that costs ``epsilon`` with the paper's test."""
+    ready = calibrated(poll, LINES[PAPERS_TEST], epsilon=epsilon, adjacency=adjacency)
+    # Choosing and testing cost half of rho each, and a choice by bounded range epsilon_0 costs epsilon_0^2 / 8; half of delta
+    # is left for the conversion [SPEC section 8.1].
+    rho = len(poll.truth) * ready.chooser.epsilon**2 / 4
+    return float(rho + 2 * math.sqrt(rho * math.log(2 / DELTA)))
