@@ -74,6 +74,15 @@ def test_a_wide_table_shows_every_number_whole(width):
     assert parts == {40: 8, 80: 2, 200: 1}[width]
 
 
+def test_a_header_is_folded_before_a_cell():
+    table = Table(
+        name="t", title="t", columns=("where", "a very long header of many words"), rows=(("Mar 12-21", 0.5),)
+    )
+    console = Console(width=20, file=io.StringIO())
+    console.print(fitted(table, 20))
+    assert "Mar 12-21" in console.file.getvalue()
+
+
 def test_a_directory_that_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkeypatch):
     monkeypatch.setattr(cliff, "run", pytest.fail)
     (tmp_path / "file").write_text("")

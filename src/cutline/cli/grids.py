@@ -52,7 +52,8 @@ class _Column:
         self.justify: Literal["left", "right"] = "left" if words else "right"
         whole = [word for cell in cells for word in cell.split()] if words else cells
         self.least = max(map(len, [*header.split(), *whole]), default=1)
-        self.most = max(map(len, [header, *cells]))
+        self.body = max(map(len, cells), default=0)  # no cell is folded
+        self.most = max(len(header), self.body)
 
 
 def _least(columns: Sequence[_Column], gap: int = 1) -> int:
@@ -65,12 +66,16 @@ def _grid(columns: Sequence[_Column], width: int) -> Any:
 
     gap = _GAP if _least(columns, _GAP) <= width else 1
     widths = [column.least for column in columns]
-    for _ in range(width - _least(columns, gap)):  # to the column that lacks most, one character after the other
-        lacking = [column.most - now for column, now in zip(columns, widths, strict=True)]
+    for _ in range(width - _least(columns, gap)):  # to whoever lacks most; a folded cell costs more lines than a header
+        cells, whole = (
+            [most - now for most, now in zip(mosts, widths, strict=True)]
+            for mosts in ([column.body for column in columns], [column.most for column in columns])
+        )
+        lacking = cells if max(cells) > 0 else whole
         widths[lacking.index(max(lacking))] += max(lacking) > 0
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     for column, wide in zip(columns, widths, strict=True):
         grid.add_column(column.header, justify=column.justify, width=wide, overflow="fold")
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        grid.add_row(*cells)
+    for row in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*row)
     return grid
