@@ -211,7 +211,7 @@ def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
     report = run(Setting(trials=5, jobs=1))
     page = report.write(tmp_path)[0].read_text(encoding="utf-8")
     assert "(generated)" in page
-    assert "5 seeded trials a cell" in page
+    assert "5 trials a cell, seed 0" in page
     assert [table.name for table in report.tables] == ["found"]  # the paper's figures are of other logs
     assert "cannot be set beside the paper's" in page
     assert "Tokyo" not in page

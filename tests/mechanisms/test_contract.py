@@ -52,7 +52,7 @@ class TestEveryMechanism:
         assert mechanism.cost.epsilon(BUDGET.delta) <= BUDGET.epsilon
 
     def test_calibration_leaves_next_to_nothing(self, name, adjacency):
-        """Calibration is by `rdp`, by `exact` for equal draws alone, or by `pure` or `advanced` where no Rényi curve is known."""
+        """Calibration is by `rdp`, by `exact` for equal draws, or by `pure` or `advanced` where no Rényi curve is known."""
         epsilons = build(name, adjacency).cost.epsilons(BUDGET.delta)
         spent = [epsilons[rule] for rule in ("rdp", "exact", "pure", "advanced") if rule in epsilons]
         assert max(e for e in spent if e <= BUDGET.epsilon) >= BUDGET.epsilon * (1 - 1e-6)

@@ -176,6 +176,8 @@ def test_refusals_are_public():
         small(max_k=9).release(SMALL)
     with pytest.raises(ParameterError, match="delta"):
         small(k=3, delta=5e-324)  # no later round could have half of it: refused when built, not when run
+    with pytest.raises(ParameterError, match="epsilon"):
+        small(k=4, epsilon=1.4e308)  # nor one draw as dear as four
     assert small(k=1, delta=5e-324).first.domain.delta == 5e-324
     with pytest.raises(LawTooLarge):
         small(k=50, max_k=100).law(OpenHistogram.from_counts(dict.fromkeys(range(90), 3), max_k=100))

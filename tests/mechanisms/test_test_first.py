@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cutline.errors import ParameterError
+from cutline.errors import DomainError, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms import MECHANISMS
 from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.limited_domain import LimitedDomain
@@ -194,6 +195,23 @@ def test_chance_is_a_sum_over_the_law(domain, adjacency):
             top = set(DOMAINS[domain].top(cut))
             expected = sum(p for (_, items), p in law.items() if set(items) == top)
             assert mechanism.chance(DOMAINS[domain], cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
+
+
+def test_a_stable_set_is_a_set_even_where_nothing_was_seen():
+    law = small(k=2).law(OpenHistogram.from_counts({}, max_k=4))
+    assert law[("test", "nearby 1", "release", "limited-rounds"), frozenset()] == pytest.approx(0.95 * 0.05)
+    assert law[("test", "nearby", "limited-rounds"), ()] == pytest.approx(0.95 * 0.95)
+
+
+@pytest.mark.parametrize("name", ["test-first", "stable-top-k-fixed"])
+def test_no_candidates_are_refused_before_anything_is_drawn(name):
+    class Untouched(SeededSource):
+        def words(self, n):
+            raise AssertionError
+
+    mechanism = MECHANISMS[name].calibrate(BUDGET, k=2)
+    with pytest.raises(DomainError, match="candidates"):
+        mechanism.release(ClosedHistogram.from_counts({}), rng=Untouched(0))
 
 
 def test_k_beyond_the_items():

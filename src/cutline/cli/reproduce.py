@@ -48,7 +48,8 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments and write what was found.
 
-    Simulations on public or generated data: nothing here is a release. A given data directory must hold the files.
+    Simulations on public or generated data: nothing here is a release. A given data directory need not hold all logs: those it
+    lacks are left out and named.
 
     \b
     Example:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cutline.counting import count
-from cutline.experiments.datasets import LogData, load_log
+from cutline.experiments.datasets import LogData, available, load_log
 from cutline.experiments.report import BLUE, GREEN, INK, ORANGE, PURPLE, Cell, Figure, Report, Table
 from cutline.experiments.rivals import share_spent
 from cutline.experiments.setting import Setting
@@ -66,7 +66,8 @@ Answers: TypeAlias = Mapping[tuple[str, str], Answer]  # by log and variant
 
 def run(setting: Setting) -> Report:
     """Run the study: every log, epsilon and variant."""
-    logs = {name: load_log(name, setting.data) for name in DATA}
+    names, absent = available(DATA, setting.data)
+    logs = {name: load_log(name, setting.data) for name in names}
     counts = {name: _counts(log) for name, log in logs.items()}
     cells = {f"epsilon={epsilon}": Question(epsilon=epsilon, counts=counts) for epsilon in EPSILONS}
     found = run_cells(answer, cells, experiment="adaptive-k", setting=setting)
@@ -76,7 +77,7 @@ def run(setting: Setting) -> Report:
         name="adaptive-k",
         title="Where the top ends: StableTopK with its own k",
         parts=[
-            *_introduction(logs),
+            *_introduction(logs, absent),
             Figure(
                 name="release",
                 title=f"Chance that a set is released, against epsilon{generated}",
@@ -170,7 +171,7 @@ def _paper_spends(epsilon: float) -> str:
     return f"{spent:.2f} of the budget at epsilon = {epsilon:g}"
 
 
-def _introduction(logs: Mapping[str, LogData]) -> list[str]:
+def _introduction(logs: Mapping[str, LogData], absent: Sequence[str]) -> list[str]:
     low, high = map(_paper_spends, (min(EPSILONS), max(EPSILONS)))
     setting = (
         f"One release at a total of (epsilon, delta = {DELTA:g}), one user (for the baskets: one basket) joining or leaving, "
@@ -189,7 +190,7 @@ def _introduction(logs: Mapping[str, LogData]) -> list[str]:
         "- **larger k**: EM + table with a public wish for a larger k. A gap counts up to twice the one-gap number and no "
         "further; going from the first to the last rank is worth a quarter of that."
     )
-    return [setting, compared, "\n".join(f"- {log.note}" for log in logs.values())]
+    return [setting, compared, "\n".join(f"- {line}" for line in (*(log.note for log in logs.values()), *absent))]
 
 
 def _needed(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> Table:

@@ -164,11 +164,12 @@ def _stable_top_k_fixed(mechanism: StableTopKFixed, histogram: OpenHistogram, ru
 
 def _filled_up(way: Way, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     """Go on from a released prefix: fill it up in batches, or cut it down one run after the other."""
-    taken = _prefixes(histogram, np.full(runs, way.prefix))
+    kept = way.prefix or 0
+    taken = _prefixes(histogram, np.full(runs, kept))
     if isinstance(way.selector, LimitedDomain | LimitedRounds):
         part: Histogram | None = way.part
         assert isinstance(part, OpenHistogram)  # noqa: S101 - what remains of an open domain
-        taken[:, way.prefix :] |= _lists(way.selector, part, runs, rng)
+        taken[:, kept:] |= _lists(way.selector, part, runs, rng)
         return taken
     if way.selector is None:
         return taken

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from cutline.counting import count
 from cutline.experiments.datasets import LogData, available, load_log
 from cutline.experiments.fixed_k_trials import FixedK, shares_found, taken_ranks
-from cutline.experiments.report import BLUE, GREEN, GREY, INK, ORANGE, Cell, Estimate, Figure, Report, Table
+from cutline.experiments.report import INK, LOOKS, Cell, Estimate, Figure, Report, Table, counted
 from cutline.experiments.setting import Setting
 from cutline.experiments.trials import mean_and_error, run_cells, seed_of
 from cutline.histogram import IntArray, OpenHistogram
@@ -36,7 +36,6 @@ ROOM = 0.04  # how far below the best rival is still called level
 METHODS = ("Top Stable", "Limited Domain", "StableTopK (paper)", "test-first")
 _TS, _LD, _PAPER, _OURS = METHODS
 _ROUNDS = "limited-rounds"  # in the table, to tell what the rounds and what the tests bring
-_LOOKS = {_TS: (GREY, "^"), _LD: (ORANGE, "s"), _PAPER: (GREEN, "D"), _OURS: (BLUE, "o")}
 
 # Printed in the paper: k = 3, 10, 50 at epsilon = 0.4, then at 0.8, then at 1.0.
 PAPER: Mapping[str, Mapping[str, tuple[float, ...]]] = {
@@ -73,19 +72,22 @@ Rows: TypeAlias = Sequence[tuple[Question, Found]]
 
 def run(setting: Setting) -> Report:
     """Run the experiment: every log, k and epsilon."""
+    trials = setting.repeated(TRIALS)
     names, absent = available(DATA, setting.data)
     logs = {name: load_log(name, setting.data) for name in names}
-    cells = questions(logs, trials=setting.repeated(TRIALS))
+    cells = questions(logs, trials=trials)
     found = run_cells(answer, cells, experiment="exp1", setting=setting)
     rows = [(cells[name], found[name]) for name in cells]
     return Report(
         name="exp1",
         title="EXP1: the top k places of check-in logs, k told",
+        trials=trials,
+        seed=setting.seed,
         parts=[
-            *_introduction(logs, absent, setting.repeated(TRIALS)),
+            *_introduction(logs, absent),
             Figure(
                 name="found",
-                title=f"Share of the true top k found, mean of {setting.repeated(TRIALS)} trials"
+                title=f"Share of the true top k found, mean of {counted(trials, 'trial')}"
                 + (" (generated logs)" if setting.data is None else ""),
                 draw=lambda figure: draw(figure, rows, logs),
                 size=(8.6, 5.4),
@@ -165,6 +167,8 @@ def verdict(rows: Rows, logs: Mapping[str, LogData]) -> str:
         f"as in the paper (within two standard errors) in {sum(paper == 0 for _, paper in missed)} of {len(rows)} cells, up to "
         f"{max(ahead):.3f} above it and nowhere more than {max(0.0, -min(ahead)):.3f} below."
     )
+    if rows[0][0].trials == 1:
+        head += " With one trial a standard error is unknown, and nothing counts as below."
     lines = []
     for (question, found), (rival, paper) in zip(rows, missed, strict=True):
         where = f"{logs[question.data].title}, k = {question.k}, epsilon = {question.epsilon}"
@@ -178,11 +182,11 @@ def verdict(rows: Rows, logs: Mapping[str, LogData]) -> str:
     return "\n\n".join(["## What came out", head, *(["\n".join(lines)] if lines else [])])
 
 
-def _introduction(logs: Mapping[str, LogData], absent: Sequence[str], trials: int) -> list[str]:
+def _introduction(logs: Mapping[str, LogData], absent: Sequence[str]) -> list[str]:
     measure = (
-        f"Counts are distinct users per place. Total (epsilon, delta = 1 / users), one user joining or leaving, {trials} "
-        "seeded trials a cell. The measure is the share of the true top k that is released: an item whose count equals "
-        "the k-th counts as true, all together as at most k. A method that releases fewer than k items is not filled up."
+        "Counts are distinct users per place. Total (epsilon, delta = 1 / users), one user joining or leaving. The measure is "
+        "the share of the true top k that is released: an item whose count equals the k-th counts as true, all together as at "
+        "most k. A method that releases fewer than k items is not filled up."
     )
     methods = (
         "The domain is open, and every method looks at the top max(100, 10 k) counts at most, the library's default. All "
@@ -216,7 +220,8 @@ def against_the_paper(rows: Rows, logs: Mapping[str, LogData]) -> list[str | Tab
     if all(log.generated for log in logs.values()):
         return [_GENERATED]
     known = [(q, found) for q, found in rows if q.data in _BESIDE and not logs[q.data].generated]
-    return [*([_beside_the_paper(known, logs), _WHY] if known else []), _GAINS]
+    beside: list[str | Table] = [_beside_the_paper(known, logs), _WHY] if known else []
+    return [*beside, _GAINS]
 
 
 def _beside_the_paper(rows: Rows, logs: Mapping[str, LogData]) -> Table:
@@ -286,7 +291,7 @@ def draw(figure: Any, rows: Rows, logs: Mapping[str, LogData]) -> None:
                 [min(shares), max(shares)], [y, y], color="#d5dae0", linewidth=2, zorder=1, solid_capstyle="round"
             )
         for method in METHODS:
-            colour, mark = _LOOKS[method]
+            colour, mark = LOOKS[method]
             ring = method == _OURS  # the others stay visible inside it
             axes.scatter(
                 [found[method][0] for _, found in mine],

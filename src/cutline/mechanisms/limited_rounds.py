@@ -18,6 +18,7 @@ from cutline.mechanisms.cuts import without
 from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.curves import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
@@ -82,7 +83,8 @@ class LimitedRounds:
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         object.__setattr__(self, "k", self._as_one.k)  # refuses what Limited Domain refuses
-        for _ in self._longest():  # every round can be built, whatever will be found
+        check_positive("epsilon", self.epsilon * math.sqrt(self.k))  # one draw that costs as much as all
+        for _ in self._longest():  # so every round can be built, whatever will be found
             pass
 
     @classmethod
@@ -176,7 +178,7 @@ class LimitedRounds:
         return lists(frozenset(), self.first)
 
     def chance(self, histogram: Histogram, k: int) -> float:
-        """Return the probability that exactly the top ``k`` go out, in any order."""
+        """Return the probability that exactly the top ``k`` go out, in any order; listed from the law if they are fewer."""
         top = frozenset(histogram.top(k))
         if len(top) > self.k:
             return 0.0

@@ -23,7 +23,7 @@ from cutline.mechanisms.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.selection import rest_of
-from cutline.mechanisms.ways import Way, completed, from_scratch
+from cutline.mechanisms.ways import Way, check, completed, from_scratch
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
@@ -216,6 +216,7 @@ class StableTopKFixed:
     def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
         """Run once on a histogram and return everything that becomes public."""
         source = resolve(rng)
+        check(histogram, max_k=self.max_k)
         gaps = histogram.gaps(self.max_k)
         scores = self.preference.scores(gaps[None, :])
         cut = int(self.preference.choices[self.chooser.draw(scores, self.adjacency, source)[0]])
@@ -280,8 +281,9 @@ class StableTopKFixed:
         steps = (*steps, "release")
         if cut <= self.k:
             return completed(histogram, cut, self.fallback, steps=steps)
-        way = Way(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
-        if way.prefix <= self.k:  # fewer were seen, or are there, than the cut says
+        above = len(histogram.top(cut))
+        way = Way(steps=steps, whole=histogram, prefix=above)
+        if above <= self.k:  # fewer were seen, or are there, than the cut says
             return way
         reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
         return self._cut_down(way, inside(histogram, cut), surplus=reach - self.k)
@@ -292,7 +294,7 @@ class StableTopKFixed:
         epsilon = stretched(self.epsilon, draws=self.k, over=draws)
         if self.k <= surplus:
             keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
-            return replace(way, steps=(*way.steps, "pick"), prefix=0, selector=keep, part=part)
+            return replace(way, steps=(*way.steps, "pick"), prefix=None, selector=keep, part=part)
         drop = PeelingEM(k=part.size - self.k, epsilon=epsilon, adjacency=self.adjacency)
         spare = surplus - drop.k
         return replace(way, steps=(*way.steps, "drop"), selector=drop, part=upside_down(part), drops=True, spare=spare)

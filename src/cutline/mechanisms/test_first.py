@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, IntArray, OpenHistogram
+from cutline.histogram import Histogram, IntArray
 from cutline.mechanisms.choosers import GapArgmax
 from cutline.mechanisms.closed_selection import LARGEST_LAW
 from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
@@ -19,7 +19,7 @@ from cutline.mechanisms.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.limited_rounds import LimitedRounds
 from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.selection import rest_of
-from cutline.mechanisms.ways import Way, completed, from_scratch
+from cutline.mechanisms.ways import Way, check, completed, from_scratch
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source, resolve
@@ -186,7 +186,7 @@ class TestFirst:
     def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
         """Run once on a histogram and return everything that becomes public."""
         source = resolve(rng)
-        self._check(histogram)
+        check(histogram, max_k=self.max_k)
         cost = Cost(adjacency=self.adjacency)
         for question in self.questions(histogram):
             cost += question.test.cost(self.adjacency)
@@ -243,7 +243,7 @@ class TestFirst:
 
     def _ways(self, histogram: Histogram) -> Iterator[tuple[Way, float]]:
         """Yield every way it can go, with its probability."""
-        self._check(histogram)
+        check(histogram, max_k=self.max_k)
         here = 1.0
         for question in self.questions(histogram):
             yes, no = question.test.chances(question.gap, question.slack, self.adjacency)
@@ -251,11 +251,6 @@ class TestFirst:
             yield way, here * float(yes[0])
             here *= float(no[0])
         yield from_scratch(histogram, self.fallback, steps=question.failed), here
-
-    def _check(self, histogram: Histogram) -> None:
-        """Refuse a histogram of too few counts before anything is drawn."""
-        if isinstance(histogram, OpenHistogram):
-            histogram.gaps(self.max_k)
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""

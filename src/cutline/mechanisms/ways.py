@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutline.histogram import ClosedHistogram, Histogram
+from cutline.errors import DomainError
+from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 from cutline.mechanisms.cuts import remaining
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.selection import (
@@ -27,7 +28,7 @@ class Way:
 
     steps: tuple[str, ...]
     whole: Histogram
-    prefix: int = 0  # how many of the top are in the answer, or are dropped from
+    prefix: int | None = None  # how many of the top are in the answer, or are dropped from; None: no set was released
     selector: Selector | None = None
     part: Histogram | None = None  # what the selector draws from
     drops: bool = False
@@ -42,31 +43,41 @@ class Way:
 
     def draw(self, rng: Source) -> Items:
         if self.selector is None or self.part is None:
-            return frozenset(self.whole.top(self.prefix))
+            return self._kept
         return self._with(drawn(self.selector, self.part, rng))
 
     def law(self) -> dict[Items, float]:
         if self.selector is None or self.part is None:
-            return {frozenset(self.whole.top(self.prefix)): 1.0}
+            return {self._kept: 1.0}
         law: dict[Items, float] = {}
         for items, p in law_of_items(self.selector, self.part).items():
             found = self._with(items)
             law[found] = law.get(found, 0.0) + p
         return law
 
+    @property
+    def _kept(self) -> frozenset[Item]:
+        return frozenset(self.whole.top(self.prefix or 0))
+
     def _with(self, items: Items) -> Items:
-        if not self.prefix:
+        if self.prefix is None:
             return items
-        kept = frozenset(self.whole.top(self.prefix))
-        return kept - frozenset(items) if self.drops else kept | frozenset(items)
+        return self._kept - frozenset(items) if self.drops else self._kept | frozenset(items)
 
     def chance(self, k: int) -> float:
         """Return the probability that the answer is exactly the top ``k``."""
         if self.selector is None or self.part is None:
-            return float(same_top(self.whole, k, self.prefix))
-        if self.drops:
-            return chance_of(self.selector, self.part, self.prefix - k)
-        return chance_of(self.selector, self.part, k - self.prefix)
+            return float(same_top(self.whole, k, self.prefix or 0))
+        kept = self.prefix or 0
+        return chance_of(self.selector, self.part, kept - k if self.drops else k - kept)
+
+
+def check(histogram: Histogram, *, max_k: int) -> None:
+    """Refuse too few counts, or no candidates, before anything is drawn: both are public."""
+    if isinstance(histogram, OpenHistogram):
+        histogram.gaps(max_k)
+    elif histogram.size == 0:
+        raise DomainError("there must be candidates to select from", "none", "List the candidates when counting.")
 
 
 def from_scratch(histogram: Histogram, allowance: Allowance, *, steps: tuple[str, ...]) -> Way:

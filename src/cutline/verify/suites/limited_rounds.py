@@ -12,12 +12,12 @@ from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Relabelled, universe
 
-# k, max_k, epsilon, delta, universe: from two rounds (k = 2) to three (k = 4), and deltas large enough to see one-sided items.
+# k, max_k, epsilon, delta, universe: two rounds (k = 2) or three. Fewer candidates than items, so that the bottom moves too.
 _CASES: tuple[tuple[int, int, float, float, str], ...] = (
     (2, 2, 2.0, 0.05, "open 4 x 6"),
-    (3, 3, 1.5, 0.3, "open 4 x 4"),
+    (3, 3, 7.5, 0.0013, "open 4 x 4"),
     (3, 5, 2.0, 0.05, "open 3 x 6"),
-    (4, 4, 1.5, 0.05, "open 4 x 4"),
+    (4, 4, 6.6, 0.0054, "open 5 x 2"),
     (7, 7, 4.0, 0.05, "open 2 x 24"),
 )
 
