@@ -32,3 +32,19 @@ def test_what_is_quoted_of_exp3_is_what_its_page_measured():
     with (root / "docs/reproduce/exp3-needed.csv").open(encoding="utf-8") as file:
         needed = {row["aggregator"]: row["CelebA attributes REPLACE"] for row in csv.DictReader(file)}
     assert quoted.groups() == (needed["OptimalVote"].split()[0], needed["OptimalVote, limited"].split()[0])
+
+
+def test_what_is_quoted_of_exp1_is_what_its_page_measured():
+    root = Path(__file__).parents[1]
+    text = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    quoted = re.search(r"`test-first` finds up to ([\d.]+) more .* and nowhere loses more than ([\d.]+)\.", text)
+    assert quoted
+    with (root / "docs/reproduce/exp1-found.csv").open(encoding="utf-8") as file:
+        ahead = [
+            float(row["test-first"]) - max(float(row["Limited Domain"]), float(row["Top Stable"]))
+            for row in csv.DictReader(file)
+        ]
+    assert len(ahead) == 45
+    assert f"{max(ahead):.2f}" == quoted[1]
+    assert -0.02 < min(ahead)
+    assert quoted[2] == "0.02"

@@ -165,7 +165,7 @@ def verdict(rows: Rows, logs: Mapping[str, LogData]) -> str:
         f"above it, in {sum(rival == 0 for rival, _ in missed)} of {len(rows)} cells; the farthest it is behind is "
         f"{max(0.0, max(behind)):.3f}, the farthest ahead {max(0.0, -min(behind)):.3f}. It is level with or above StableTopK "
         f"as in the paper (within two standard errors) in {sum(paper == 0 for _, paper in missed)} of {len(rows)} cells, up to "
-        f"{max(ahead):.3f} above it and nowhere more than {max(0.0, -min(ahead)):.3f} below."
+        f"{max(ahead):.3f} above it and nowhere {f'more than {-min(ahead):.3f} ' if min(ahead) < 0 else ''}below."
     )
     if rows[0][0].trials == 1:
         head += " With one trial a standard error is unknown, and nothing counts as below."
