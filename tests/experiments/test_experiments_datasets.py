@@ -50,7 +50,7 @@ def test_a_brightkite_row_without_a_place_is_left_out_and_that_is_said(tmp_path)
 def test_snap_files_are_found_under_both_names_compressed_or_not(name, ending, tmp_path):
     path = tmp_path / f"{name}_totalCheckins.txt{ending}"
     text = b"7\t2010-10-17T01:48:53Z\t39.7\t-104.9\tv1\n"
-    path.write_bytes(gzip.compress(text) if ending else text)
+    path.write_bytes(gzip.compress(text, mtime=0) if ending else text)
     with pytest.raises(SourceError, match=f"got 1 in '{path.name}'"):
         load_log(name.removeprefix("loc-").lower(), tmp_path)
 
@@ -72,7 +72,7 @@ def test_the_publishers_baskets_are_read(tmp_path):
 
 
 def test_baskets_may_be_compressed(tmp_path):
-    (tmp_path / "retail.dat.gz").write_bytes(gzip.compress(b"0 1 2 \n3 \n"))
+    (tmp_path / "retail.dat.gz").write_bytes(gzip.compress(b"0 1 2 \n3 \n", mtime=0))
     assert read_baskets(tmp_path / "retail.dat.gz").to_pydict() == {"user": [0, 0, 0, 1], "item": [0, 1, 2, 3]}
     with pytest.raises(SourceError, match=r"908,576; got 4 in 'retail\.dat\.gz'"):
         load_log("fimi_retail", tmp_path)
@@ -80,7 +80,11 @@ def test_baskets_may_be_compressed(tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "content"),
-    [("retail.dat", b"1 2\n3 bread\n"), ("retail.dat.gz", b"1 2\n"), ("retail.dat.gz", gzip.compress(b"1 2\n")[:-9])],
+    [
+        ("retail.dat", b"1 2\n3 bread\n"),
+        ("retail.dat.gz", b"1 2\n"),
+        ("retail.dat.gz", gzip.compress(b"1 2\n", mtime=0)[:-9]),
+    ],
 )
 def test_what_is_no_list_of_baskets_is_refused_without_quoting_it(file, content, tmp_path):
     (tmp_path / file).write_bytes(content)
