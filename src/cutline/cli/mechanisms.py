@@ -17,6 +17,7 @@ def mechanisms(as_json: o.AsJson = False) -> None:
       cutline mechanisms
       cutline top log.parquet --user who --item page --mechanism limited-domain --k 10
     """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from rich import box
     from rich.table import Table
 
     from cutline.cli.show import print_titled, results
@@ -26,20 +27,19 @@ def mechanisms(as_json: o.AsJson = False) -> None:
     if as_json:
         print_json({"mechanisms": rows})
         return
-    table = Table()
-    for heading in ("name", "k", "domain", "items", "adjacency", "cost", "reference"):
-        table.add_column(heading, no_wrap=heading in ("name", "k", "reference"))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("name", "k", "domain", "items", "cost", "reference"):
+        table.add_column(heading, no_wrap=heading != "cost")
     for row in rows:
         table.add_row(
             row["name"],
             row["k"],
-            " or ".join(row["domains"]),
-            "ordered" if row["ordered"] else "a set",
-            "both",
+            row["domains"][0] if len(row["domains"]) == 1 else "either",
+            "list" if row["ordered"] else "set",
             row["cost_rule"],
             row["reference"],
         )
-    print_titled(results(), "Mechanisms", table)
+    print_titled(results(), "Mechanisms, each for either adjacency relation", table)
 
 
 def _row(kind: Any) -> dict[str, Any]:
