@@ -202,9 +202,12 @@ def plan(
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     k: int | None = None,
     max_k: int | None = None,
+    domain: str | None = None,
     prior: Any = None,
 ) -> Plan:
     """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
+
+    With ``domain`` "open" or "closed" (the candidates are listed) only those that can run there are compared.
 
     Examples
     --------
@@ -215,4 +218,4 @@ def plan(
     max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
-    return compare(budget, adjacency=relation(adjacency), k=k, max_k=max_k, prior=known)
+    return compare(budget, adjacency=relation(adjacency), k=k, max_k=max_k, domain=domain, prior=known)

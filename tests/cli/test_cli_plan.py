@@ -23,6 +23,38 @@ def test_text_names_the_choice(run):
     assert "one user joining or leaving" in text
 
 
+def test_only_mechanisms_that_can_run_on_the_domain_are_compared(run):
+    from cutline.mechanisms import MECHANISMS
+
+    both, opened, closed = (
+        json.loads(run("plan", "--k", 3, "--max-k", 20, "--json", *domain).stdout)["options"]
+        for domain in ([], ["--domain", "open"], ["--domain", "closed"])
+    )
+    assert {o["mechanism"] for o in both} == MECHANISMS.keys() - {"stable-top-k"}
+    for options, domain in ((opened, "open"), (closed, "closed")):
+        assert {o["mechanism"] for o in options} == {
+            name for name, kind in MECHANISMS.items() if name != "stable-top-k" and domain in kind.domains
+        }
+    assert "limited-rounds" not in {o["mechanism"] for o in closed}
+    text = " ".join(run("plan", "--k", 3, "--max-k", 20).stdout.split())
+    best = next(o["mechanism"] for o in both if "open" in o["domains"])
+    assert f"if the candidates are listed, {best} otherwise" in text
+    assert run("plan", "--domain", "half").exit_code == 2
+
+
+def test_a_prior_of_another_domain_is_refused():
+    from cutline import Budget, plan
+    from cutline.errors import CutlineError
+    from cutline.histogram import ClosedHistogram
+
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    listed = ClosedHistogram.from_counts({"a": 90, "b": 80, "c": 1})
+    assert {o.mechanism for o in plan(budget, k=1, max_k=3, prior=listed).options} >= {"peeling-em", "test-first"}
+    for fields in ({"domain": "open", "prior": listed}, {"domain": "ajar"}):
+        with pytest.raises(CutlineError):
+            plan(budget, max_k=3, **fields)
+
+
 def test_a_public_prior_adds_expected_recall(run, tmp_path):
     prior = tmp_path / "prior.json"
     prior.write_text(json.dumps({f"top {i}": 500 for i in range(5)} | {f"low {i}": i for i in range(50)}))

@@ -2,6 +2,7 @@ r"""``cutline plan``: what gap each mechanism would need, and which one to take;
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,19 @@ Prior = Annotated[
 ]
 
 
+class Domain(StrEnum):
+    """What items there can be."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+OnDomain = Annotated[
+    Domain | None,
+    typer.Option(help="Only mechanisms for any items, or for listed candidates.", show_default="both, or the prior's"),
+]
+
+
 @guarded
 def plan(
     epsilon: o.Epsilon = 1.0,
@@ -29,6 +43,7 @@ def plan(
     k: o.K = None,
     max_k: o.MaxK = None,
     adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    domain: OnDomain = None,
     prior: Prior = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -41,7 +56,7 @@ def plan(
     \b
     Example:
       cutline plan --epsilon 1 --releases 100
-      cutline plan --k 10
+      cutline plan --k 10 --domain open
       cutline plan --epsilon 1 --prior published-2024.json --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.api import plan as compare
@@ -52,7 +67,7 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     known = None if prior is None else read_counts(prior)
     with working("Calibrating every mechanism"):
-        found = compare(budget, adjacency=str(adjacency), k=k, max_k=max_k, prior=known)
+        found = compare(budget, adjacency=str(adjacency), k=k, max_k=max_k, domain=domain and str(domain), prior=known)
     if as_json:
         print_json(
             {
@@ -67,6 +82,7 @@ def plan(
                     {
                         "mechanism": option.mechanism,
                         "parameters": dict(option.parameters),
+                        "domains": list(option.domains),
                         "gap_50": option.gap_50,
                         "gap_95": option.gap_95,
                         "recall": option.recall,
@@ -92,6 +108,7 @@ def _print(found: Plan) -> None:
     console = results()
     table = Table()
     table.add_column("mechanism")
+    table.add_column("domain")
     table.add_column("gap for 50 %", justify="right")
     table.add_column("gap for 95 %", justify="right")
     if found.recommended.recall is not None:
@@ -99,8 +116,17 @@ def _print(found: Plan) -> None:
     for option in found.options:
         recall = [] if option.recall is None else [f"{option.recall:.3f}"]
         style = "bold" if option is found.recommended else None
-        table.add_row(_name(option), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style)
+        where = option.domains[0] if len(option.domains) == 1 else "either"
+        table.add_row(_name(option), where, in_words(option.gap_50), in_words(option.gap_95), *recall, style=style)
     budget = found.budget
     times = "1 release" if budget.releases == 1 else f"{budget.releases} releases together"
     print_titled(console, f"{times}, epsilon = {budget.epsilon:.4g}, delta = {budget.delta:.3g}", table)
-    print_facts(console, {"take": _name(found.recommended), "protects": found.adjacency.protects})
+    print_facts(console, {"take": _choice(found), "protects": found.adjacency.protects})
+
+
+def _choice(found: Plan) -> str:
+    """Name the recommended mechanism; two, if the best of all needs the candidates listed."""
+    best, opened = found.recommended, found.recommended_on("open")
+    if "open" in best.domains or opened is None:
+        return _name(best)
+    return f"{_name(best)} if the candidates are listed, {_name(opened)} otherwise"

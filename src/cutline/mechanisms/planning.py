@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cutline.errors import CutlineError, LawTooLarge
+from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.registry import MECHANISMS
@@ -29,6 +29,7 @@ class Option:
     parameters: Mapping[str, Any]  # beyond the defaults
     gap_50: int | None  # smallest single gap that goes out with probability 0.5; None if none does
     gap_95: int | None
+    domains: tuple[str, ...] = ("open", "closed")  # on which it can run
     recall: float | None = None  # on the prior, if there is one
 
 
@@ -47,6 +48,10 @@ class Plan:
         """The option with the highest expected recall on the prior; without one, with the smallest 95 % gap."""
         return self.options[0]
 
+    def recommended_on(self, domain: str) -> Option | None:
+        """Return the first option that can run on an "open" or a "closed" domain; None if there is none."""
+        return next((option for option in self.options if domain in option.domains), None)
+
 
 def plan(
     budget: Budget,
@@ -54,6 +59,7 @@ def plan(
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     k: int | None = None,
     max_k: int = 100,
+    domain: str | None = None,
     prior: Histogram | None = None,
 ) -> Plan:
     r"""Compare every mechanism at one budget, without any private data.
@@ -68,6 +74,10 @@ def plan(
         How many items to release; None compares the mechanisms that find where the top ends, a number those that are told.
     max_k
         How many counts are looked at.
+    domain
+        ``"open"`` (any item may occur) or ``"closed"`` (the candidates are listed): only mechanisms that can run there are
+        compared, and a gap is one of that domain, a closed one of ``max_k`` candidates. By default the prior's; without one
+        all are compared.
     prior
         A *public* histogram (last year's published counts, say) on which expected recall of its true cut, the largest gap, is
         computed. Never the private counts: a plan made from them would depend on them.
@@ -78,29 +88,44 @@ def plan(
     >>> dict(found.recommended.parameters), found.recommended.gap_95
     ({'choose': 'argmax'}, 337)
     """
+    if domain not in (None, "open", "closed"):
+        raise ParameterError("domain must be 'open' or 'closed'", f"{domain!r}", "Leave it out to compare all.")
+    if prior is not None:
+        known = "closed" if isinstance(prior, ClosedHistogram) else "open"
+        if domain not in (None, known):
+            raise DomainError("the prior must be of the domain asked about", f"an {known} one", "Leave domain out.")
+        domain = known
     options = []
     for kind in MECHANISMS.values():
         accepted = inspect.signature(kind.calibrate).parameters
-        if ("k" in accepted) != (k is not None):
+        if ("k" in accepted) != (k is not None) or (domain is not None and domain not in kind.domains):
             continue
         told = {key: value for key, value in {"k": k, "max_k": max_k}.items() if key in accepted}
         for parameters in kind.variants:
             ready = kind.calibrate(budget, adjacency=adjacency, **told, **parameters)
-            options.append(_option(ready, parameters, k=k, max_k=max_k, prior=prior))
+            options.append(_option(ready, parameters, k=k, max_k=max_k, domain=domain, prior=prior))
     ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
     return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
 
 
-def _option(ready: Any, parameters: Mapping[str, Any], *, k: int | None, max_k: int, prior: Histogram | None) -> Option:
-    closed = "open" not in ready.domains
+def _option(
+    ready: Any,
+    parameters: Mapping[str, Any],
+    *,
+    k: int | None,
+    max_k: int,
+    domain: str | None,
+    prior: Histogram | None,
+) -> Option:
+    closed = domain == "closed" or "open" not in ready.domains
     gaps = [one_gap(ready.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
-    fits = prior is not None and ("closed" if isinstance(prior, ClosedHistogram) else "open") in ready.domains
     return Option(
         mechanism=ready.name,
         parameters=parameters,
         gap_50=None if gaps[0] > FARTHEST else gaps[0],
         gap_95=None if gaps[1] > FARTHEST else gaps[1],
-        recall=expected_recall(ready, prior, max_k=max_k, k=k) if prior is not None and fits else None,
+        domains=ready.domains,
+        recall=None if prior is None else expected_recall(ready, prior, max_k=max_k, k=k),
     )
 
 
