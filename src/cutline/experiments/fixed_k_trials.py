@@ -24,7 +24,7 @@ from cutline.sampling.inversion import invert
 from cutline.sampling.weights import enclose_boundaries
 
 Taken: TypeAlias = npt.NDArray[np.bool_]
-FixedK: TypeAlias = LimitedDomain | LimitedRounds | TopStable | TestFirst | StableTopKFixed
+FixedK: TypeAlias = LimitedDomain | TopStable | TestFirst | StableTopKFixed
 
 
 def taken_ranks(mechanism: FixedK, histogram: OpenHistogram, runs: int, *, rng: Source) -> Taken:
@@ -50,7 +50,7 @@ def taken_ranks(mechanism: FixedK, histogram: OpenHistogram, runs: int, *, rng: 
     >>> taken_ranks(mechanism, counts, 3, rng=SeededSource(0)).astype(int).tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 0]]
     """
-    if isinstance(mechanism, LimitedDomain | LimitedRounds):
+    if isinstance(mechanism, LimitedDomain):
         return _lists(mechanism, histogram, runs, rng)
     if isinstance(mechanism, TopStable):
         cuts = mechanism.sample(histogram, runs, rng=rng)
@@ -79,9 +79,9 @@ def _prefixes(histogram: OpenHistogram, cuts: IntArray) -> Taken:
     return np.arange(len(histogram.items)) < cuts[:, None]
 
 
-def _lists(mechanism: LimitedDomain | LimitedRounds, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
+def _lists(mechanism: LimitedDomain, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     """Draw lists without replacement; every rank is a group of its own, which is the same law."""
-    rounds: list[LimitedDomain | Round] = [mechanism if isinstance(mechanism, LimitedDomain) else mechanism.first]
+    rounds: list[LimitedDomain | Round] = [mechanism.first if isinstance(mechanism, LimitedRounds) else mechanism]
     groups = _domain(rounds[0])._groups(histogram)
     scores = np.append(np.repeat(groups.scores[:-1], groups.members[:-1].astype(np.int64)), groups.scores[-1])
     candidates = len(groups.items)
@@ -166,7 +166,7 @@ def _filled_up(way: Way, histogram: OpenHistogram, runs: int, rng: Source) -> Ta
     """Go on from a released prefix: fill it up in batches, or cut it down one run after the other."""
     kept = way.prefix or 0
     taken = _prefixes(histogram, np.full(runs, kept))
-    if isinstance(way.selector, LimitedDomain | LimitedRounds):
+    if isinstance(way.selector, LimitedDomain):
         part: Histogram | None = way.part
         assert isinstance(part, OpenHistogram)  # noqa: S101 - what remains of an open domain
         taken[:, kept:] |= _lists(way.selector, part, runs, rng)

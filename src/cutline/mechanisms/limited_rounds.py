@@ -11,21 +11,20 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from cutline.histogram import Histogram, Item
 from cutline.mechanisms.cuts import without
 from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.limited_domain import LimitedDomain
-from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.curves import check_positive
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law, Release
+from cutline.release import Law
 from cutline.sampling import Source, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitedRounds:
+class LimitedRounds(LimitedDomain):
     r"""The top items of an open domain, at most k of them, in the order drawn, in rounds of falling noise.
 
     The first round is `LimitedDomain` with k draws. If its bottom ends the list with draws left, half as many draws (rounded
@@ -37,18 +36,12 @@ class LimitedRounds:
 
     Parameters
     ----------
-    k
-        How many items at most, and how many draws of ``epsilon`` are paid for.
-    max_k
-        How many ranks may be candidates; public, at least k.
-    epsilon
-        Of one draw of the first round.
+    k, epsilon
+        So many draws of so much are paid for; the first round makes them so.
     delta
         How little all items that only one neighbour has may weigh beside the bottoms of all rounds.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    max_k, adjacency, budget
+        As of `LimitedDomain`.
 
     References
     ----------
@@ -57,6 +50,7 @@ class LimitedRounds:
     Examples
     --------
     >>> from cutline.histogram import OpenHistogram
+    >>> from cutline.privacy import Budget
     >>> from cutline.sampling import SeededSource
     >>> counts = OpenHistogram.from_counts({i: 2000 // (i + 1) for i in range(300)}, max_k=200)
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
@@ -67,97 +61,31 @@ class LimitedRounds:
     """
 
     name: ClassVar[str] = "limited-rounds"
-    ordered: ClassVar[bool] = True
-    domains: ClassVar[tuple[str, ...]] = ("open",)
-    reference: ClassVar[str] = "DR19"
-    cost_rule: ClassVar[str] = "k bounded-range steps + delta"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-
-    k: int
-    max_k: int
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-        object.__setattr__(self, "k", self._as_one.k)  # refuses what Limited Domain refuses
+        LimitedDomain.__post_init__(self)  # super() does not see through slots
         check_positive("epsilon", self.epsilon * math.sqrt(self.k))  # one draw that costs as much as all
         for _ in self._longest():  # so every round can be built, whatever will be found
             pass
-
-    @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
-        k: int,
-        max_k: int | None = None,
-    ) -> Self:
-        r"""Spend the whole budget as `LimitedDomain` does, whose price it has.
-
-        Parameters
-        ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases.
-        adjacency
-            Who is protected.
-        filter
-            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
-        k
-            How many items at most.
-        max_k
-            How many ranks may be candidates; ``max(100, 10 k)`` by default.
-        """
-        return cls.of(LimitedDomain.calibrate(budget, adjacency=adjacency, filter=filter, k=k, max_k=max_k))
-
-    @classmethod
-    def of(cls, domain: LimitedDomain) -> Self:
-        """Return the rounds that cost what this Limited Domain costs."""
-        return cls(
-            k=domain.k,
-            max_k=domain.max_k,
-            epsilon=domain.epsilon,
-            delta=domain.delta,
-            adjacency=domain.adjacency,
-            budget=domain.budget,
-        )
-
-    def after(self, prefix: int, *, epsilon: float) -> Self:
-        """Return the mechanism that completes a released prefix of that size on the remaining items."""
-        return replace(self, k=self.k - prefix, max_k=self.max_k - prefix, epsilon=epsilon)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of one release, Limited Domain's; the same whatever comes out."""
-        return self._as_one.cost
 
     @property
     def first(self) -> Round:
         """The first round."""
         return Round.of(self._as_one, left=Fraction(self.delta))
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
+    def sample(self, histogram: Histogram, runs: int, *, rng: Source | None = None) -> list[tuple[Item, ...]]:
+        """Draw ``runs`` independent lists; for simulations, since each run is a release of its own."""
         source = resolve(rng)
+        return [self._list(histogram, source) for _ in range(runs)]
+
+    def _list(self, histogram: Histogram, rng: Source) -> tuple[Item, ...]:
         items: tuple[Item, ...] = ()
         going: Round | None = self.first
         while going is not None:
-            found = going.domain.sample(without(histogram, items), 1, rng=source)[0]
+            found = going.domain.sample(without(histogram, items), 1, rng=rng)[0]
             items += found
             going = going.after(len(found))
-        return Release(
-            items=items,
-            k=self.k,
-            steps=(self.name,),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return items
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every list, to a relative 1e-12."""
@@ -184,13 +112,9 @@ class LimitedRounds:
             return 0.0
         if (
             len(top) == self.k
-        ):  # after a bottom fewer draws are left than are missing: only the first round can find all
+        ):  # only the first round can find all: after a bottom fewer draws are left than are missing
             return self.first.domain.chance(histogram, k)
         return math.fsum(p for items, p in self.law(histogram).items() if isinstance(items, tuple) and top == {*items})
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return self._as_one.describe() | {"name": self.name}
 
     @property
     def _as_one(self) -> LimitedDomain:

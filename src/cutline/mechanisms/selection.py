@@ -16,7 +16,6 @@ from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 from cutline.mechanisms.closed_selection import countable
 from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed, stretched
 from cutline.mechanisms.limited_domain import LimitedDomain
-from cutline.mechanisms.limited_rounds import LimitedRounds
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.subset_em import SubsetEM
 from cutline.privacy import Cost, Filter
@@ -25,8 +24,7 @@ from cutline.privacy.rounding import fraction_down
 if TYPE_CHECKING:
     from cutline.sampling import Source
 
-Allowance: TypeAlias = LimitedDomain | LimitedRounds
-Selector: TypeAlias = Allowance | PeelingEM | SubsetEM
+Selector: TypeAlias = LimitedDomain | PeelingEM | SubsetEM
 Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
 
 
@@ -47,7 +45,7 @@ def subset_needs_less(k: int, candidates: int) -> bool:
     return (rivals + log_odds_needed(1)) / math.sqrt(k) < math.log(candidates - k) + log_odds_needed(k)
 
 
-def selector(allowance: Allowance, histogram: Histogram, *, k: int) -> Selector:
+def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
     """Return what selects ``k`` items of this histogram for the allowance's money; ``allowance.k`` is the most it may draw."""
     epsilon = stretched(allowance.epsilon, draws=allowance.k, over=k)
     if isinstance(histogram, OpenHistogram):
@@ -75,7 +73,7 @@ def chance_of(selector: Selector, histogram: Histogram, k: int) -> float:
     """Return the probability that exactly the top ``k`` are drawn; a closed domain always gives as many as were asked."""
     if isinstance(histogram, ClosedHistogram):
         k = min(k, histogram.size)
-    if k < 0 or (not isinstance(selector, Allowance) and k != selector.k):
+    if k < 0 or (not isinstance(selector, LimitedDomain) and k != selector.k):
         return 0.0
     return float(selector.chance(histogram, k))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from cutline.errors import DomainError
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 from cutline.mechanisms.cuts import remaining
+from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.peeling_em import PeelingEM
 from cutline.mechanisms.selection import (
-    Allowance,
     Items,
     Selector,
     chance_of,
@@ -80,13 +80,13 @@ def check(histogram: Histogram, *, max_k: int) -> None:
         raise DomainError("there must be candidates to select from", "none", "List the candidates when counting.")
 
 
-def from_scratch(histogram: Histogram, allowance: Allowance, *, steps: tuple[str, ...]) -> Way:
+def from_scratch(histogram: Histogram, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Way:
     """Select all k items: no set was released."""
     chosen = selector(allowance, histogram, k=allowance.k)
     return Way(steps=(*steps, chosen.name), whole=histogram, selector=chosen, part=histogram)
 
 
-def completed(histogram: Histogram, cut: int, allowance: Allowance, *, steps: tuple[str, ...]) -> Way:
+def completed(histogram: Histogram, cut: int, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Way:
     """Keep the set above a cut of at most k, and select what is missing; what that costs is a function of the cut."""
     way = Way(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
     if cut == allowance.k or (isinstance(histogram, ClosedHistogram) and cut >= histogram.size):
