@@ -64,6 +64,7 @@ class TestFirst:
 
     Examples
     --------
+    >>> from cutline.histogram import OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = TestFirst.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
     >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 329, "d": 12, "e": 11}, max_k=100)
