@@ -88,3 +88,29 @@ def test_float_weights_keep_their_promise_to_two_to_the_minus_40():
                 exponent = rate * int(score - base)
                 exact = arb(int(count)) * (arb(exponent.numerator) / arb(exponent.denominator)).exp()
                 assert abs(arb(float(value)) / exact - 1) < arb(2) ** -40
+
+
+@pytest.mark.parametrize(
+    ("counts", "plain"),
+    [
+        ([7, Fraction(500, 1) / Fraction(2.3e-7), 0, 2**64 + 1], True),
+        ([1, 2**499, 3, 0], True),
+        ([7, 2**501, 1, 1], False),  # products of many of these could leave the floats
+        ([10**400, 3, 1, 1], False),
+        ([7, Fraction(1, 3), 1, 1], False),  # the best may then weigh next to nothing
+        ([7, Fraction(1, 10**400), 1, 0], False),  # not 0, though its float is
+    ],
+)
+def test_exact_multiplicities_are_floats_where_floats_are_good_enough(counts, plain):
+    exact = np.array([counts], dtype=object)
+    assert (weights._plain_floats(exact) is not None) == plain
+    law = Weights(scores=np.array([[3, 0, 90, -200]]), rate=Fraction(1, 7), multiplicities=exact)
+    found = weights.float_weights(law)[0]
+    with ctx.workprec(200):
+        best = max(score for score, n in zip((3, 0, 90, -200), counts, strict=True) if n)
+        true = [
+            arb(n.numerator) / arb(n.denominator) * (arb(score - best) / 7).exp()
+            for score, n in zip((3, 0, 90, -200), counts, strict=True)
+        ]
+        share = [float(t / sum(true)) for t in true]
+    assert (found / found.sum()).tolist() == pytest.approx(share, rel=2**-39, abs=1e-290)

@@ -37,6 +37,7 @@ _LOG2_E = int(  # floor(2^320 / ln 2): a constant, so that no thread's precision
     "171547652b82fe1777d0ffda0d23a7d11d6aef551bad2b4b1164a2cd9a342648fbc3887eeaa2ed9ac",
     16,
 )
+_LARGEST_PLAIN = 2.0**500
 _FLOAT_EXPONENTS = 1200  # 2^-1200 is 0 in float64, with room for a mantissa
 
 
@@ -83,14 +84,17 @@ def float_weights(weights: Weights) -> FloatArray:
     With x = rate * (score - best): x has three roundings (the difference, the rate, their product), so its
     absolute error is below 3.01 * 745 * 2^-53 < 2^-41.8 wherever exp(x) is not 0 in float64 (x > -745), and
     exp and the product with a machine integer add a few units of 2^-53. What underflows is below 2^63 *
-    2^-1022, beside a total of at least 1. Multiplicities without a machine type go through `scaled_weights`,
-    which is better than that.
+    2^-1022, beside a total of at least 1. Multiplicities without a machine type are rounded once (Python does so
+    correctly) if all are 0 or from 1 to 2^500, where the same holds; others go through `scaled_weights`, which is
+    better than that.
     """
     counts = weights.multiplicities
     if counts is not None and counts.dtype == object:
-        mantissas, exponents = scaled_weights(weights)
-        with np.errstate(under="ignore"):
-            return np.asarray(np.ldexp(mantissas, exponents))
+        counts = _plain_floats(counts)
+        if counts is None:
+            mantissas, exponents = scaled_weights(weights)
+            with np.errstate(under="ignore"):
+                return np.asarray(np.ldexp(mantissas, exponents))
     with np.errstate(under="ignore"):
         values = _below_best(weights).astype(np.float64)
         values *= float(min(weights.rate, Fraction(_RATE_LIMIT)))
@@ -98,6 +102,16 @@ def float_weights(weights: Weights) -> FloatArray:
         if counts is not None:
             np.multiply(values, counts, out=values)
     return values
+
+
+def _plain_floats(counts: npt.NDArray[Any]) -> FloatArray | None:
+    """Return exact multiplicities as floats, or None if one is neither 0 nor from 1 to 2^500."""
+    try:
+        floats = counts.astype(np.float64)
+    except OverflowError:
+        return None
+    plain = ((floats >= 1) & (floats <= _LARGEST_PLAIN)) | (counts == 0)
+    return floats if plain.all() else None
 
 
 def scaled_weights(weights: Weights) -> tuple[FloatArray, npt.NDArray[np.int32]]:
@@ -234,6 +248,8 @@ def _checked_multiplicities(counts: npt.NDArray[Any], shape: tuple[int, ...]) ->
 
 
 def _checked_objects(array: npt.NDArray[Any], way_out: str) -> npt.NDArray[Any]:
+    if {*map(type, array.flat)} <= {int, Fraction}:
+        return array.copy()
     exact = np.empty(array.shape, dtype=object)
     for at, value in np.ndenumerate(array):
         if isinstance(value, bool) or not isinstance(value, int | Fraction | np.integer):
