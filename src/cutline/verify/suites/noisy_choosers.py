@@ -13,7 +13,7 @@ from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k import StableTopK
 from cutline.privacy import Adjacency, BitTable, Cost, Gaussian
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 
 _MAX_K = 4
 _PLAIN = Preference(max_k=_MAX_K)
@@ -69,29 +69,14 @@ def controls() -> list[Check]:
     laplace = _of(_PLAIN, _CHOOSERS["rnm-laplace"], _SHUT, adds)
     test = _of(_PLAIN, GapExponential(epsilon=0.5), _LAPLACE, adds)
     argmax = _of(_PLAIN, GapArgmax(), _LAPLACE, adds)
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "permute-and-flip at scale 1/eps": (_of(_PLAIN, HalfScale(epsilon=1.5), _SHUT, adds), adds),
-        "rnm-gaussian charged as one gap": (_of(_PLAIN, ChargedAsOne(sigma=2.0, choices=_MAX_K), _SHUT, adds), adds),
-        "rnm-laplace, add-remove constants under replace": (
-            Relabelled(mechanism=laplace, adjacency=replaces),
-            replaces,
-        ),
-        "laplace test, add-remove constants under replace": (Relabelled(mechanism=test, adjacency=replaces), replaces),
-        "argmax, laplace test, add-remove constants under replace": (
-            Relabelled(mechanism=argmax, adjacency=replaces),
-            replaces,
-        ),
+    wrong: dict[str, Subject] = {
+        "permute-and-flip at scale 1/eps": _of(_PLAIN, HalfScale(epsilon=1.5), _SHUT, adds),
+        "rnm-gaussian charged as one gap": _of(_PLAIN, ChargedAsOne(sigma=2.0, choices=_MAX_K), _SHUT, adds),
+        "rnm-laplace, add-remove constants under replace": Relabelled(mechanism=laplace, adjacency=replaces),
+        "laplace test, add-remove constants under replace": Relabelled(mechanism=test, adjacency=replaces),
+        "argmax, laplace test, add-remove constants under replace": Relabelled(mechanism=argmax, adjacency=replaces),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=StableTopK.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 3 x 6", adjacency, max_k=_MAX_K),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(StableTopK.name, wrong, "open 3 x 6", max_k=_MAX_K)
 
 
 def _of(preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency) -> StableTopK:
@@ -99,10 +84,4 @@ def _of(preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adja
 
 
 def _holds(what: str, mechanism: StableTopK, size: str) -> Check:
-    return Check(
-        name=f"{StableTopK.name}: {what}; {mechanism.adjacency}; {size}",
-        mechanism=StableTopK.name,
-        expected="holds",
-        subject=mechanism,
-        universe=universe(size, mechanism.adjacency, max_k=_MAX_K),
-    )
+    return holds(what, mechanism, size, max_k=_MAX_K)

@@ -8,7 +8,7 @@ from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k import StableTopK
 from cutline.privacy import Adjacency, BitTable
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 from cutline.verify.suites.stable_top_k_controls import (
     CarelessArgmax,
     CutToSeen,
@@ -71,30 +71,21 @@ def stable_top_k() -> list[Check]:
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
     plain, adds, replaces = Preference(max_k=_MAX_K), Adjacency.ADD_REMOVE, Adjacency.REPLACE
-    right = StableTopK(preference=plain, chooser=_EM, test=_STEEP, adjacency=adds)
-    argmax = StableTopK(preference=plain, chooser=_ARGMAX, test=_STEEP, adjacency=adds)
-    gaussian = StableTopK(preference=plain, chooser=_EM, test=_TESTS["gaussian"], adjacency=adds)
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "gap-EM at scale 1/eps": (_of(plain, HalfNoise(epsilon=3.0), _STEEP, adds), adds),
-        "test at q > 0": (_of(plain, _EM, TestAtZero(table=_STEEP.table), adds), adds),
-        "test at q > 1 under replace": (_of(plain, _EM, TestAtZero(table=_STEEP.table), replaces), replaces),
-        "add-remove constants under replace, table": (Relabelled(mechanism=right, adjacency=replaces), replaces),
-        "add-remove constants under replace, gaussian": (Relabelled(mechanism=gaussian, adjacency=replaces), replaces),
-        "add-remove constants under replace, argmax": (Relabelled(mechanism=argmax, adjacency=replaces), replaces),
-        "k cut to the seen items": (CutToSeen(preference=plain, chooser=_EM, test=_STEEP, adjacency=adds), adds),
-        "table rounded to 1": (_of(plain, _EM, RoundedTable(table=_STEEP.table), adds), adds),
-        "argmax without its margin": (_of(plain, CarelessArgmax(), _STEEP, adds), adds),
+    right = _of(plain, _EM, _STEEP, adds)
+    argmax = _of(plain, _ARGMAX, _STEEP, adds)
+    gaussian = _of(plain, _EM, _TESTS["gaussian"], adds)
+    wrong: dict[str, Subject] = {
+        "gap-EM at scale 1/eps": _of(plain, HalfNoise(epsilon=3.0), _STEEP, adds),
+        "test at q > 0": _of(plain, _EM, TestAtZero(table=_STEEP.table), adds),
+        "test at q > 1 under replace": _of(plain, _EM, TestAtZero(table=_STEEP.table), replaces),
+        "add-remove constants under replace, table": Relabelled(mechanism=right, adjacency=replaces),
+        "add-remove constants under replace, gaussian": Relabelled(mechanism=gaussian, adjacency=replaces),
+        "add-remove constants under replace, argmax": Relabelled(mechanism=argmax, adjacency=replaces),
+        "k cut to the seen items": CutToSeen(preference=plain, chooser=_EM, test=_STEEP, adjacency=adds),
+        "table rounded to 1": _of(plain, _EM, RoundedTable(table=_STEEP.table), adds),
+        "argmax without its margin": _of(plain, CarelessArgmax(), _STEEP, adds),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=StableTopK.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 4 x 6", adjacency, max_k=_MAX_K),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(StableTopK.name, wrong, "open 4 x 6", max_k=_MAX_K)
 
 
 def _of(preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency) -> StableTopK:
@@ -104,10 +95,4 @@ def _of(preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adja
 def _holds(
     what: str, preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency, size: str
 ) -> Check:
-    return Check(
-        name=f"{StableTopK.name}: {what}; {adjacency}; {size}",
-        mechanism=StableTopK.name,
-        expected="holds",
-        subject=_of(preference, chooser, test, adjacency),
-        universe=universe(size, adjacency, max_k=_MAX_K),
-    )
+    return holds(what, _of(preference, chooser, test, adjacency), size, max_k=_MAX_K)

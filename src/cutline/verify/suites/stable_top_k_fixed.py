@@ -8,7 +8,7 @@ from cutline.mechanisms.preference import Preference
 from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
 from cutline.privacy import Adjacency, BitTable
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 from cutline.verify.suites.stable_top_k_controls import HalfNoise, TestAtZero
 
 _STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
@@ -29,43 +29,25 @@ _CASES: tuple[tuple[int, int, float, float, float, str], ...] = (
 
 def checks() -> list[Check]:
     """Return all checks of fixed k by way of a stable set."""
-    found = []
-    for adjacency in Adjacency:
-        for k, max_k, weight, epsilon, delta, size in _CASES:
-            found.append(
-                Check(
-                    name=f"{StableTopKFixed.name}: k = {k} of {max_k}; {adjacency}; {size}",
-                    mechanism=StableTopKFixed.name,
-                    expected="holds",
-                    subject=_of(k, max_k, weight, epsilon, delta, adjacency),
-                    universe=universe(size, adjacency, max_k=max_k),
-                )
-            )
-    return found + controls()
+    return [
+        holds(f"k = {k} of {max_k}", _of(k, max_k, weight, epsilon, delta, adjacency), size, max_k=max_k)
+        for adjacency in Adjacency
+        for k, max_k, weight, epsilon, delta, size in _CASES
+    ] + controls()
 
 
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
-    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    adds = Adjacency.ADD_REMOVE
     sizes = (2, 3, 0.5, 1.0, 0.05)
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "gap-EM at scale 1/eps, fixed k": (_of(*sizes, adds, chooser=HalfNoise(epsilon=4.0)), adds),
-        "test at q > 0, fixed k": (_of(2, 3, 5.0, 1.0, 0.001, adds, test=TestAtZero(table=_STEEP.table)), adds),
-        "add-remove constants under replace, fixed k": (
-            Relabelled(mechanism=_of(*sizes, adds), adjacency=replaces),
-            replaces,
+    wrong: dict[str, Subject] = {
+        "gap-EM at scale 1/eps, fixed k": _of(*sizes, adds, chooser=HalfNoise(epsilon=4.0)),
+        "test at q > 0, fixed k": _of(2, 3, 5.0, 1.0, 0.001, adds, test=TestAtZero(table=_STEEP.table)),
+        "add-remove constants under replace, fixed k": Relabelled(
+            mechanism=_of(*sizes, adds), adjacency=Adjacency.REPLACE
         ),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=StableTopKFixed.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 3 x 6", adjacency, max_k=3),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(StableTopKFixed.name, wrong, "open 3 x 6", max_k=3)
 
 
 def _of(

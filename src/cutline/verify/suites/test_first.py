@@ -15,7 +15,7 @@ from cutline.privacy import Adjacency, BitTable, Cost
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites import stable_top_k_controls
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 
 _STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
 _GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
@@ -37,42 +37,25 @@ _CASES: tuple[tuple[int, int, float, float, TableTest, str], ...] = (
 
 def checks() -> list[Check]:
     """Return all checks of testing first."""
-    found = []
-    for adjacency in Adjacency:
-        for k, max_k, epsilon, delta, test, size in _CASES:
-            found.append(
-                Check(
-                    name=f"{TestFirst.name}: k = {k} of {max_k}; {adjacency}; {size}",
-                    mechanism=TestFirst.name,
-                    expected="holds",
-                    subject=_of(k, max_k, epsilon, delta, test, adjacency),
-                    universe=universe(size, adjacency, max_k=max_k),
-                )
-            )
-    return found + controls()
+    return [
+        holds(f"k = {k} of {max_k}", _of(k, max_k, epsilon, delta, test, adjacency), size, max_k=max_k)
+        for adjacency in Adjacency
+        for k, max_k, epsilon, delta, test, size in _CASES
+    ] + controls()
 
 
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
-    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    adds = Adjacency.ADD_REMOVE
     right = _of(2, 3, 1.5, 0.1, _STEEP, adds)
     careless = stable_top_k_controls.TestAtZero(table=_STEEP.table)  # by its module: pytest collects names in Test
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "test at q > 0, test first": (_of(2, 3, 1.0, 0.001, careless, adds), adds),
-        "test under k without its margin": (NoMargin.of(_of(4, 4, 1.0, 0.001, _STEEP, adds)), adds),
-        "EM fallback on an open domain": (SeenFallback(right=right), adds),
-        "add-remove constants under replace, test first": (Relabelled(mechanism=right, adjacency=replaces), replaces),
+    wrong: dict[str, Subject] = {
+        "test at q > 0, test first": _of(2, 3, 1.0, 0.001, careless, adds),
+        "test under k without its margin": NoMargin.of(_of(4, 4, 1.0, 0.001, _STEEP, adds)),
+        "EM fallback on an open domain": SeenFallback(right=right),
+        "add-remove constants under replace, test first": Relabelled(mechanism=right, adjacency=Adjacency.REPLACE),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=TestFirst.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 3 x 6", adjacency, max_k=4),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(TestFirst.name, wrong, "open 3 x 6", max_k=4)
 
 
 def _of(k: int, max_k: int, epsilon: float, delta: float, test: TableTest, adjacency: Adjacency) -> TestFirst:

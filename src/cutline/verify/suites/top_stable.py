@@ -3,7 +3,7 @@ r"""The exhaustive checks of Top Stable: both relations, both domains, other ord
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from cutline.histogram import Histogram, IntArray
 from cutline.mechanisms.top_stable import TopStable
 from cutline.privacy import Adjacency, Cost
 from cutline.release import Law
-from cutline.verify.check import Check
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 
 _MAX_K = 4
 
@@ -60,27 +60,17 @@ def checks() -> list[Check]:
 
 def controls() -> list[Check]:
     """Return the negative controls; the off-by-one passes at (0.5, 0.2), so its parameters matter."""
-    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
-    return [
-        *(
-            Check(
-                name=f"control: top-stable off by one, {where}; {adjacency}",
-                mechanism=TopStable.name,
-                expected="fails",
-                subject=ByDistance(mechanism=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift),
-                universe=universe("open 4 x 6", adjacency, max_k=_MAX_K),
-            )
-            for adjacency in Adjacency
-            for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
-        ),
-        Check(
-            name="control: top-stable, add-remove constants under replace",
-            mechanism=TopStable.name,
-            expected="fails",
-            subject=Relabelled(mechanism=ByDistance(mechanism=_of(adds)), adjacency=replaces),
-            universe=universe("open 4 x 6", replaces, max_k=_MAX_K),
-        ),
-    ]
+    wrong: dict[str, Subject] = {
+        f"top-stable off by one, {where}; {adjacency}": ByDistance(
+            mechanism=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift
+        )
+        for adjacency in Adjacency
+        for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
+    }
+    wrong["top-stable, add-remove constants under replace"] = Relabelled(
+        mechanism=ByDistance(mechanism=_of(Adjacency.ADD_REMOVE)), adjacency=Adjacency.REPLACE
+    )
+    return controls_of(TopStable.name, wrong, "open 4 x 6", max_k=_MAX_K)
 
 
 def _of(
@@ -96,10 +86,4 @@ def _of(
 
 
 def _check(what: str, mechanism: TopStable, size: str) -> Check:
-    return Check(
-        name=f"{TopStable.name}: {what}; {mechanism.adjacency}; {size}",
-        mechanism=TopStable.name,
-        expected="holds",
-        subject=ByDistance(mechanism=mechanism),
-        universe=universe(size, mechanism.adjacency, max_k=_MAX_K),
-    )
+    return replace(holds(what, mechanism, size, max_k=_MAX_K), subject=ByDistance(mechanism=mechanism))
