@@ -10,10 +10,12 @@ from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
+
+Cases = tuple[tuple[int, int, float, float, str], ...]  # k, max_k, epsilon, delta, universe
 
 # Candidates fewer than the items, so that ranks come and go, and deltas large enough to see one-sided items.
-_CASES: tuple[tuple[int, int, float, float, str], ...] = (
+_CASES: Cases = (
     (1, 2, 1.0, 0.1, "open 4 x 6"),
     (2, 2, 0.7, 0.02, "open 3 x 6"),
     (2, 3, 1.5, 0.3, "open 4 x 6"),
@@ -26,51 +28,35 @@ _CASES: tuple[tuple[int, int, float, float, str], ...] = (
 
 def checks() -> list[Check]:
     """Return all checks of Limited Domain."""
-    found = []
-    for adjacency in Adjacency:
-        for k, max_k, epsilon, delta, size in _CASES:
-            found.append(
-                Check(
-                    name=f"{LimitedDomain.name}: k = {k} of {max_k}; {adjacency}; {size}",
-                    mechanism=LimitedDomain.name,
-                    expected="holds",
-                    subject=LimitedDomain(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
-                    universe=universe(size, adjacency, max_k=max_k),
-                )
-            )
-    return found + controls()
+    return limited(LimitedDomain, _CASES) + controls()
+
+
+def limited(kind: type[LimitedDomain], cases: Cases) -> list[Check]:
+    """Return the checks that Limited Domain, or a kind of it, keeps its claim."""
+    return [
+        holds(
+            f"k = {k} of {max_k}",
+            kind(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
+            size,
+            max_k=max_k,
+        )
+        for adjacency in Adjacency
+        for k, max_k, epsilon, delta, size in cases
+    ]
 
 
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
     adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
     right = LimitedDomain(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds)
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "Limited Domain with +1 under replace": (
-            PlusOne(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=replaces),
-            replaces,
-        ),
-        "Limited Domain without +1": (NoMargin(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds), adds),
-        "add-remove constants under replace, limited domain": (
-            Relabelled(mechanism=right, adjacency=replaces),
-            replaces,
-        ),
-        "bottom that does not count the candidates": (
-            LightBottom(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds),
-            adds,
-        ),
-        "candidates cut to the items seen": (SeenOnly(k=1, max_k=4, epsilon=3.0, delta=0.1, adjacency=adds), adds),
+    wrong: dict[str, Subject] = {
+        "Limited Domain with +1 under replace": PlusOne(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=replaces),
+        "Limited Domain without +1": NoMargin(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds),
+        "add-remove constants under replace, limited domain": Relabelled(mechanism=right, adjacency=replaces),
+        "bottom that does not count the candidates": LightBottom(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds),
+        "candidates cut to the items seen": SeenOnly(k=1, max_k=4, epsilon=3.0, delta=0.1, adjacency=adds),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=LimitedDomain.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 3 x 6", adjacency, max_k=4),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(LimitedDomain.name, wrong, "open 3 x 6", max_k=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

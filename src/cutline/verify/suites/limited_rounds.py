@@ -10,10 +10,11 @@ from cutline.mechanisms.limited_domain import LimitedDomain
 from cutline.mechanisms.limited_rounds import LimitedRounds, Round
 from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, universe
+from cutline.verify.suites.limited_domain import Cases, limited
+from cutline.verify.suites.shared import Relabelled, controls_of
 
-# k, max_k, epsilon, delta, universe: two rounds (k = 2) or three. Fewer candidates than items, so that the bottom moves too.
-_CASES: tuple[tuple[int, int, float, float, str], ...] = (
+# Two rounds (k = 2) or three. Fewer candidates than items, so that the bottom moves too.
+_CASES: Cases = (
     (2, 2, 2.0, 0.05, "open 4 x 6"),
     (3, 3, 7.5, 0.0013, "open 4 x 4"),
     (3, 5, 2.0, 0.05, "open 3 x 6"),
@@ -24,46 +25,21 @@ _CASES: tuple[tuple[int, int, float, float, str], ...] = (
 
 def checks() -> list[Check]:
     """Return all checks of Limited Domain in rounds."""
-    found = []
-    for adjacency in Adjacency:
-        for k, max_k, epsilon, delta, size in _CASES:
-            found.append(
-                Check(
-                    name=f"{LimitedRounds.name}: k = {k} of {max_k}; {adjacency}; {size}",
-                    mechanism=LimitedRounds.name,
-                    expected="holds",
-                    subject=LimitedRounds(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency),
-                    universe=universe(size, adjacency, max_k=max_k),
-                )
-            )
-    return found + controls()
+    return limited(LimitedRounds, _CASES) + controls()
 
 
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
-    adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+    adds = Adjacency.ADD_REMOVE
     right = LimitedRounds(k=2, max_k=3, epsilon=3.0, delta=0.1, adjacency=adds)
-    wrong: dict[str, tuple[Subject, Adjacency]] = {
-        "rounds with the whole delta each": (
-            WholeDelta(k=8, max_k=8, epsilon=0.05, delta=0.2, adjacency=adds),
-            adds,
+    wrong: dict[str, Subject] = {
+        "rounds with the whole delta each": WholeDelta(k=8, max_k=8, epsilon=0.05, delta=0.2, adjacency=adds),
+        "rounds whose epsilon grows with the draws pooled, not with their root": Linear(
+            k=7, max_k=7, epsilon=1.5, delta=0.05, adjacency=adds
         ),
-        "rounds whose epsilon grows with the draws pooled, not with their root": (
-            Linear(k=7, max_k=7, epsilon=1.5, delta=0.05, adjacency=adds),
-            adds,
-        ),
-        "add-remove constants under replace, rounds": (Relabelled(mechanism=right, adjacency=replaces), replaces),
+        "add-remove constants under replace, rounds": Relabelled(mechanism=right, adjacency=Adjacency.REPLACE),
     }
-    return [
-        Check(
-            name=f"control: {name}",
-            mechanism=LimitedRounds.name,
-            expected="fails",
-            subject=subject,
-            universe=universe("open 2 x 6", adjacency, max_k=8),
-        )
-        for name, (subject, adjacency) in wrong.items()
-    ]
+    return controls_of(LimitedRounds.name, wrong, "open 2 x 6", max_k=8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
