@@ -88,19 +88,8 @@ def test_counts_are_exact_in_a_large_domain():
     assert sum(cells.sizes) == math.comb(3000, 30)
 
 
-def p_value(outcomes, law):
-    """Chi-square test of outcomes against a law, rare ones pooled."""
-    expected = np.array(list(law.values())) * len(outcomes)
-    observed = np.array([outcomes.count(outcome) for outcome in law], dtype=float)
-    pool = expected < 8
-    if pool.any():
-        observed = np.append(observed[~pool], observed[pool].sum())
-        expected = np.append(expected[~pool], expected[pool].sum())
-    return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
-
-
 @pytest.mark.parametrize("adjacency", Adjacency)
-def test_releases_match_the_law_and_reject_wrong_parameters(adjacency):
+def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     rng = SeededSource(3)
     right = SubsetEM(k=3, epsilon=1.5, adjacency=adjacency)
     outcomes = [right.release(SMALL, rng=rng).outcome for _ in range(8000)]
