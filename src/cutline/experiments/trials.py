@@ -85,7 +85,7 @@ def _in_processes(
         except KeyboardInterrupt:  # or the program would wait for the cells under way, perhaps for minutes
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
-                process.join()
+            pool.shutdown(wait=True, cancel_futures=True)  # the pool's own thread joins them: two would race
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
