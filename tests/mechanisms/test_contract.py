@@ -77,7 +77,7 @@ class TestEveryMechanism:
         rng = SeededSource(7)
         for domain in mechanism.domains:
             law = mechanism.law(HISTOGRAMS[domain])
-            seen = [mechanism.release(HISTOGRAMS[domain], rng=rng).outcome for _ in range(2000)]
+            seen = [mechanism.release(HISTOGRAMS[domain], rng=rng).outcome for _ in range(1000)]
             assert p_value(seen, law) > 1e-4
 
     def test_release_is_public_plain_and_priced_by_its_outcome(self, name, adjacency):

@@ -127,7 +127,7 @@ SMALL_WIDE = OpenHistogram.from_counts(COUNTS, max_k=100)
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)
-    lists = right.sample(SMALL, 4000, rng=SeededSource(3))
+    lists = right.sample(SMALL, 3000, rng=SeededSource(3))
     assert right.release(SMALL, rng=SeededSource(3)).outcome == lists[0]
     assert p_value(lists, right.law(SMALL)) > 1e-3
     for wrong in (small(epsilon=0.6, adjacency=adjacency), small(delta=0.1, adjacency=adjacency)):

@@ -121,7 +121,7 @@ def test_releases_match_the_law_and_reject_wrong_parameters(domain, p_value):
     histogram = DOMAINS[domain]
     right = small()
     rng = SeededSource(3)
-    seen = [right.release(histogram, rng=rng).outcome for _ in range(5000)]
+    seen = [right.release(histogram, rng=rng).outcome for _ in range(3000)]
     assert p_value(seen, right.law(histogram)) > 1e-3
     for factor in (0.7, 1.3):
         assert p_value(seen, small(stretch=factor).law(histogram)) < 1e-6

@@ -94,9 +94,10 @@ class LimitedRounds(LimitedDomain):
         def lists(listed: frozenset[Item], going: Round) -> dict[Hashable, float]:
             """Return the law of what is still to come once these are listed."""
             law: dict[Hashable, float] = {}
+            following = [going.after(n) for n in range(going.domain.k + 1)]
             for found, chance in going.domain.law(without(histogram, listed)).items():
                 assert isinstance(found, tuple)  # noqa: S101 - Limited Domain lists
-                after = going.after(len(found))
+                after = following[len(found)]
                 rest: Law = {(): 1.0} if after is None else lists(listed.union(found), after)
                 for more, p in rest.items():
                     assert isinstance(more, tuple)  # noqa: S101
