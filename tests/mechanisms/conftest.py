@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 def p_value() -> Callable[[Iterable[Hashable], Mapping[Hashable, float]], float]:
     """Chi-square test of outcomes against a law, rare ones pooled; 0 for an outcome that the law does not know."""
 
-    def test(outcomes: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
+    def chance(outcomes: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
         counted = Counter(outcomes)
         if not counted.keys() <= law.keys():
             return 0.0
@@ -26,4 +26,4 @@ def p_value() -> Callable[[Iterable[Hashable], Mapping[Hashable, float]], float]
             return 1.0
         return float(chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
-    return test
+    return chance

@@ -118,6 +118,16 @@ def test_equal_draws_get_more_than_one_renyi_order_would_allow():
     assert cost.epsilons(1e-6)["exact"] <= 0.1
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.001, 0.1), (0.1, 0.5), (1.0, 0.9), (0.01, 1e-12), (50.0, 1e-6)])
+def test_calibration_where_delta_alone_nearly_pays_or_epsilon_is_extreme(epsilon, delta):
+    budget = Budget(epsilon=epsilon, delta=delta, releases=2)
+    mechanism = PeelingEM.calibrate(budget, k=3)
+    assert budget.fits(mechanism.cost)
+    assert mechanism.epsilon >= epsilon / 6
+    more = PeelingEM(k=3, epsilon=1.001 * mechanism.epsilon, adjacency=ADD)
+    assert not budget.fits(more.cost)
+
+
 def test_calibration_within_a_filter():
     budget = Budget(epsilon=1.0, delta=1e-6, releases=7)
     limits = budget.filter(order=16.0, delta_share=0.25)

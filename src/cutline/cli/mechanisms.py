@@ -20,7 +20,7 @@ def mechanisms(as_json: o.AsJson = False) -> None:
     from rich import box
     from rich.table import Table
 
-    from cutline.cli.show import print_titled, results
+    from cutline.cli.show import print_titled, results, where
     from cutline.mechanisms import MECHANISMS
 
     rows = [_row(kind) for kind in MECHANISMS.values()]
@@ -34,7 +34,7 @@ def mechanisms(as_json: o.AsJson = False) -> None:
         table.add_row(
             row["name"],
             row["k"],
-            row["domains"][0] if len(row["domains"]) == 1 else "either",
+            where(row["domains"]),
             "list" if row["ordered"] else "set",
             row["cost_rule"],
             row["reference"],

@@ -103,7 +103,7 @@ def _print(found: Plan) -> None:
     from rich.table import Table
 
     from cutline.cli.cost import in_words
-    from cutline.cli.show import print_facts, print_titled, results
+    from cutline.cli.show import print_facts, print_titled, results, where
 
     console = results()
     table = Table()
@@ -116,8 +116,9 @@ def _print(found: Plan) -> None:
     for option in found.options:
         recall = [] if option.recall is None else [f"{option.recall:.3f}"]
         style = "bold" if option is found.recommended else None
-        where = option.domains[0] if len(option.domains) == 1 else "either"
-        table.add_row(_name(option), where, in_words(option.gap_50), in_words(option.gap_95), *recall, style=style)
+        table.add_row(
+            _name(option), where(option.domains), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style
+        )
     budget = found.budget
     times = "1 release" if budget.releases == 1 else f"{budget.releases} releases together"
     print_titled(console, f"{times}, epsilon = {budget.epsilon:.4g}, delta = {budget.delta:.3g}", table)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -158,3 +158,8 @@ def release_dict(release: Release) -> dict[str, Any]:
         "seeded": release.seeded,
         "version": __version__,
     }
+
+
+def where(domains: Sequence[str]) -> str:
+    """Return on which domain a mechanism runs, in one word."""
+    return domains[0] if len(domains) == 1 else "either"

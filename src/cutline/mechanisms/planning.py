@@ -29,7 +29,7 @@ class Option:
     parameters: Mapping[str, Any]  # beyond the defaults
     gap_50: int | None  # smallest single gap that goes out with probability 0.5; None if none does
     gap_95: int | None
-    domains: tuple[str, ...] = ("open", "closed")  # on which it can run
+    domains: tuple[str, ...]  # on which it can run
     recall: float | None = None  # on the prior, if there is one
 
 
@@ -93,7 +93,9 @@ def plan(
     if prior is not None:
         known = "closed" if isinstance(prior, ClosedHistogram) else "open"
         if domain not in (None, known):
-            raise DomainError("the prior must be of the domain asked about", f"an {known} one", "Leave domain out.")
+            raise DomainError(
+                "the prior must be of the domain asked about", f"{known}, not {domain}", "Leave domain out."
+            )
         domain = known
     options = []
     for kind in MECHANISMS.values():

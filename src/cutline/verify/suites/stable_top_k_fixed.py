@@ -18,7 +18,7 @@ _EM = GapExponential(epsilon=1.0)
 _CASES: tuple[tuple[int, int, float, float, float, str], ...] = (
     (1, 3, 0.5, 1.5, 0.3, "open 4 x 6"),  # picks one of two or three
     (2, 3, 0.0, 1.5, 0.3, "open 4 x 6"),  # fills up, or drops one
-    (3, 5, 0.3, 1.0, 0.2, "open 4 x 4"),
+    (3, 5, 0.3, 1.0, 0.2, "open 4 x 6"),
     (2, 4, 1.0, 0.7, 0.1, "open 2 x 12"),
     (1, 4, 0.5, 1.0, 0.1, "closed 4 x 6"),
     (2, 4, 0.5, 1.0, 0.1, "closed 4 x 6"),

@@ -24,7 +24,7 @@ _GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
 _CASES: tuple[tuple[int, int, float, float, TableTest, str], ...] = (
     (1, 2, 1.5, 0.1, _STEEP, "open 4 x 6"),
     (2, 3, 1.5, 0.3, _STEEP, "open 4 x 6"),
-    (3, 3, 1.0, 0.2, _STEEP, "open 4 x 4"),
+    (3, 3, 1.0, 0.2, _STEEP, "open 4 x 6"),
     (4, 4, 1.5, 0.05, _STEEP, "open 4 x 4"),  # two cuts under k
     (1, 1, 0.7, 0.1, _GENTLE, "open 2 x 24"),
     (1, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # peeling
