@@ -22,7 +22,7 @@ verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
 	$(BIN)/cutline verify
 
 reproduce: $(VENV)/core.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated
-	for name in $$($(BIN)/python -c "from cutline.experiments.registry import EXPERIMENTS; print(*EXPERIMENTS)"); do \
+	for name in $$($(BIN)/python -c "from experiments.registry import EXPERIMENTS; print(*EXPERIMENTS)"); do \
 		$(BIN)/cutline reproduce $$name --out docs/reproduce || exit 1; \
 	done
 

@@ -24,8 +24,8 @@ from rich.table import Table
 from cutline import Budget, StableTopK
 from cutline.interop.dp_accounting_events import neighbouring_relation, to_event_and_delta
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian
-from cutline.privacy.pld import pld
-from cutline.privacy.rules import rdp
+from cutline.privacy.rules.pld import pld
+from cutline.privacy.rules.registry import rdp
 
 ROUNDS = 3
 
@@ -46,7 +46,7 @@ def sequences() -> dict[str, tuple[Cost, float]]:
 def ours() -> dict[str, Callable[[Cost, float], float]]:
     rules: dict[str, Callable[[Cost, float], float]] = {"cutline rdp": rdp, "cutline pld": pld}
     with contextlib.suppress(ImportError, AttributeError):
-        rules["cutline exact"] = importlib.import_module("cutline.privacy.exact").exact
+        rules["cutline exact"] = importlib.import_module("cutline.privacy.rules.exact").exact
     return rules
 
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian, GaussianBit
-from cutline.privacy.exact import exact
-from cutline.privacy.rules import rdp
+from cutline.privacy.rules.exact import exact
+from cutline.privacy.rules.registry import rdp
 
 ROUNDS = 5
 ADD = Adjacency.ADD_REMOVE

@@ -84,11 +84,11 @@ def main() -> None:
     options = parser.parse_args()
     small = Budget(epsilon=1.0, delta=1e-6, releases=100)
     limits = small.filter(order=20.0, delta_share=0.1)
-    mechanism = StableTopK.calibrate(small, filter=limits)
+    mechanism = StableTopK.calibrate(small, limits=limits)
     cost, described = mechanism.cost, mechanism.describe()
     wide = Budget(epsilon=1e9, delta=1e-6)
     with tempfile.TemporaryDirectory() as name, Ledger(Path(name) / "books.db") as ledger:
-        ledger.create("visits", budget=wide, filter=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
+        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
         engine = bare(Path(name) / "bare.db")
         row = {"value": "x" * 200, "other": "y" * 100}
         times: dict[str, list[float]] = {"reserve + settle": [], "two commits": [], "one commit": []}
@@ -109,7 +109,7 @@ def main() -> None:
         ratio, strict = (middle["reserve + settle"] / middle[what] for what in ("two commits", "one commit"))
         print(f"over two rows, each committed: {ratio:.2f}x; over two rows in one commit: {strict:.2f}x (bar: 3x)")
     with tempfile.TemporaryDirectory() as name, Ledger(Path(name) / "books.db") as ledger:
-        ledger.create("visits", budget=wide, filter=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
+        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
         fill(ledger, cost, described, options.entries)
         ledger.show("visits")
         pages = [

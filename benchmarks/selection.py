@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cutline.histogram import ClosedHistogram
-from cutline.mechanisms.peeling_em import PeelingEM
+from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.privacy import Budget
 
 SIZES = (10**4, 10**5, 10**6, 10**7)

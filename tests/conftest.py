@@ -18,7 +18,7 @@ class OneSpark(LoadScopeScheduling):
     """Give tests out one by one, but all that need Spark to one worker: a second session would cost a gigabyte."""
 
     def _split_scope(self, nodeid):
-        return "spark" if "test_engine_contract" in nodeid and "spark" in nodeid else nodeid
+        return "spark" if "engines/test_contract" in nodeid and "spark" in nodeid else nodeid
 
 
 def pytest_xdist_make_scheduler(config, log):  # marks for xdist's own groups are lost on pytest 9.2

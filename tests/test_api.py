@@ -3,8 +3,8 @@ import pytest
 
 import cutline
 from cutline import api
+from cutline.demo import LANDMARKS, checkins, write_checkins
 from cutline.errors import DomainError, ParameterError, SourceError
-from cutline.experiments.checkins import LANDMARKS, checkins, write_checkins
 from cutline.mechanisms import MECHANISMS, StableTopK
 from cutline.sampling import SeededSource
 
@@ -84,7 +84,7 @@ class ClosedOnly(StableTopK):
     domains = ("closed",)
 
     @classmethod
-    def calibrate(cls, budget, *, adjacency=cutline.Adjacency.ADD_REMOVE, filter=None, width=2):  # noqa: A002
+    def calibrate(cls, budget, *, adjacency=cutline.Adjacency.ADD_REMOVE, limits=None, width=2):
         return StableTopK.calibrate(budget, adjacency=adjacency, max_k=width, test="paper")
 
 

@@ -149,7 +149,7 @@ def books(tmp_path):
     budget = Budget(epsilon=1.0, delta=1e-6, releases=2)
     with Ledger(tmp_path / "books.db") as ledger:
         limits = budget.filter(order=20.0, delta_share=0.5)
-        ledger.create("cases", budget=budget, filter=limits, owner="ann", unit="person")
+        ledger.create("cases", budget=budget, limits=limits, owner="ann", unit="person")
         yield ledger
 
 

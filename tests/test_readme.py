@@ -4,7 +4,7 @@ import csv
 import re
 from pathlib import Path
 
-from cutline.checks import checks
+from cutline.verify.all_suites import checks
 
 
 def test_the_size_of_the_exhaustive_check_is_the_one_quoted():

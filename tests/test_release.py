@@ -10,12 +10,12 @@ import cutline
 from cutline.errors import BudgetError, ParameterError
 from cutline.histogram import OpenHistogram
 from cutline.mechanisms import StableTopK
-from cutline.mechanisms.choosers import GapArgmax, GapExponential
-from cutline.mechanisms.gap_tests import TableTest
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.gap_tests import TableTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.noisy_counts import NoisyCounts, with_counts
-from cutline.mechanisms.preference import Preference
-from cutline.mechanisms.test_first import TestFirst
-from cutline.mechanisms.top_stable import TopStable
+from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.release import Release
 from cutline.sampling import SeededSource
@@ -54,7 +54,7 @@ def test_a_filter_beyond_the_budget_is_refused():
         Filter(order=200.0, rdp=0.001, delta=0.0),
     ):
         with pytest.raises(BudgetError, match="filter"):
-            StableTopK.calibrate(budget, filter=wide, max_k=5)
+            StableTopK.calibrate(budget, limits=wide, max_k=5)
 
 
 def test_numbers_of_the_guarantee_are_rounded_up():
@@ -78,7 +78,7 @@ def test_large_deltas_have_a_sentence_too(delta):
 def test_all_planned_releases_pass_the_filter_one_by_one(adjacency):
     budget = Budget(epsilon=1.9881051784635133, delta=1.2333769525117122e-06, releases=7)
     limits = budget.filter(order=14.738192540288946, delta_share=0.8420179916528612)
-    cost = StableTopK.calibrate(budget, filter=limits, max_k=24, adjacency=adjacency, choose="argmax").cost
+    cost = StableTopK.calibrate(budget, limits=limits, max_k=24, adjacency=adjacency, choose="argmax").cost
     rdp = delta = 0.0
     for _ in range(7):
         assert limits.admits(rdp, delta, cost)

@@ -43,7 +43,7 @@ def checked(
     accepted = inspect.signature(kind.calibrate).parameters
     unknown = sorted(set(public) - set(accepted))
     if unknown:
-        known = sorted(set(accepted) - {"budget", "filter"})
+        known = sorted(set(accepted) - {"budget", "limits"})
         raise ParameterError(
             f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
         )
@@ -150,14 +150,14 @@ def calibrated_pair(
 ) -> tuple[Any, NoisyCounts | None]:
     """Calibrate a mechanism and, if asked, noisy counts of up to ``counted`` items for a fifth of the Rényi limit."""
     if counted is None:
-        return kind.calibrate(budget, adjacency=adjacency, filter=limits, **told), None
+        return kind.calibrate(budget, adjacency=adjacency, limits=limits, **told), None
     if limits is None:
         return calibrate_with_counts(kind, budget, counted=counted, adjacency=adjacency, **told)
     mine = fraction_down(Fraction(limits.rdp) / 5)
     rest = replace(limits, rdp=fraction_down(Fraction(limits.rdp) - Fraction(mine)))
-    ready = kind.calibrate(budget, adjacency=adjacency, filter=rest, **told)
+    ready = kind.calibrate(budget, adjacency=adjacency, limits=rest, **told)
     allowed = replace(limits, rdp=mine, delta=0.0)
-    return ready, NoisyCounts.calibrate(budget, adjacency=adjacency, filter=allowed, max_k=counted)
+    return ready, NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, max_k=counted)
 
 
 def released(ready: Any, noisy: NoisyCounts | None, histogram: Histogram, rng: Source) -> Release:

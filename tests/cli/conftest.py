@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cutline.cli.app import app
-from cutline.experiments.checkins import write_checkins
+from cutline.demo import write_checkins
 
 
 @pytest.fixture(scope="session")

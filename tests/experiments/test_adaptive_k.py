@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cutline.experiments import adaptive_k
-from cutline.experiments.adaptive_k import (
+from cutline.histogram import OpenHistogram
+from experiments import adaptive_k
+from experiments.adaptive_k import (
     DELTA,
     MAX_K,
     VARIANTS,
@@ -15,8 +16,7 @@ from cutline.experiments.adaptive_k import (
     summary,
     variants,
 )
-from cutline.experiments.setting import Setting
-from cutline.histogram import OpenHistogram
+from experiments.setting import Setting
 
 STEPS = OpenHistogram.from_counts(np.array([300, 290, 240, 150, 149, 149, 60, 60, 12]), max_k=MAX_K)
 

@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutline.experiments.celeba_ballots import accuracies_in_probits, counted, simulate
-from cutline.experiments.datasets import LabelData
-from cutline.experiments.multilabel_pate import Plan, study
-from cutline.experiments.multilabel_pate_search import Interval, interval, least_epsilon
-from cutline.experiments.multilabel_pate_tables import least
-from cutline.experiments.pate_privacy_table import BEST_EXACT, least_rdp
-from cutline.experiments.polls import Poll, score, tally
-from cutline.experiments.registry import EXPERIMENTS
-from cutline.experiments.report import Report
-from cutline.experiments.setting import Setting
-from cutline.experiments.taught_ballots import CLASSES
-from cutline.experiments.vote_extras import booked
-from cutline.experiments.vote_study import DELTA, LINES, PAPERS_TEST, RELATIONS, Found, LineCell, calibrated, labels_of
 from cutline.pate import limit_ballots
 from cutline.privacy import Adjacency, BitTable
-from cutline.privacy.rules import RULES
+from cutline.privacy.rules.registry import RULES
+from experiments.celeba_ballots import accuracies_in_probits, counted, simulate
+from experiments.datasets import LabelData
+from experiments.multilabel_pate import Plan, study
+from experiments.multilabel_pate_search import Interval, interval, least_epsilon
+from experiments.multilabel_pate_tables import least
+from experiments.pate_privacy_table import BEST_EXACT, least_rdp
+from experiments.polls import Poll, score, tally
+from experiments.registry import EXPERIMENTS
+from experiments.report import Report
+from experiments.setting import Setting
+from experiments.taught_ballots import CLASSES
+from experiments.vote_extras import booked
+from experiments.vote_study import DELTA, LINES, PAPERS_TEST, RELATIONS, Found, LineCell, calibrated, labels_of
 
 
 def _table(examples: int = 3_000, labels: int = 40) -> LabelData:
@@ -233,4 +233,4 @@ def test_equal_seeds_give_equal_results() -> None:
 
 
 def test_the_experiment_is_registered() -> None:
-    assert EXPERIMENTS["exp3"].where == "cutline.experiments.multilabel_pate:run"
+    assert EXPERIMENTS["exp3"].where == "experiments.multilabel_pate:run"

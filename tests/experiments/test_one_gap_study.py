@@ -2,12 +2,12 @@
 
 import pytest
 
-from cutline.experiments import one_gap_study
-from cutline.experiments.one_gap_study import FORMS, Question, conclusion, crossing, gaps_needed, run
-from cutline.experiments.setting import Setting
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import Budget
+from experiments import one_gap_study
+from experiments.one_gap_study import FORMS, Question, conclusion, crossing, gaps_needed, run
+from experiments.setting import Setting
 
 # First prototypes on coarse grids: (releases, epsilon, max_k) and the gaps of the four forms.
 PROTOTYPES = {

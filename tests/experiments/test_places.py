@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cutline.experiments.datasets import LogData
-from cutline.experiments.datasets.generated import generated_log
-from cutline.experiments.fixed_k_trials import shares_found, taken_ranks
-from cutline.experiments.places import (
+from cutline.histogram import OpenHistogram
+from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.mechanisms.adaptive.gap_tests import TableTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
+from cutline.mechanisms.fixed.test_first import TestFirst
+from cutline.mechanisms.open.limited_domain import LimitedDomain
+from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.mechanisms.open.top_stable import TopStable
+from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.sampling import SeededSource
+from experiments.datasets import LogData
+from experiments.datasets.generated import generated_log
+from experiments.fixed_k_trials import shares_found, taken_ranks
+from experiments.places import (
     METHODS,
     PAPER,
     Question,
@@ -21,19 +32,8 @@ from cutline.experiments.places import (
     shortfalls,
     verdict,
 )
-from cutline.experiments.report import Estimate
-from cutline.experiments.setting import Setting
-from cutline.histogram import OpenHistogram
-from cutline.mechanisms.choosers import GapExponential
-from cutline.mechanisms.gap_tests import TableTest
-from cutline.mechanisms.limited_domain import LimitedDomain
-from cutline.mechanisms.limited_rounds import LimitedRounds
-from cutline.mechanisms.preference import Preference
-from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
-from cutline.mechanisms.test_first import TestFirst
-from cutline.mechanisms.top_stable import TopStable
-from cutline.privacy import Adjacency, BitTable, Budget
-from cutline.sampling import SeededSource
+from experiments.report import Estimate
+from experiments.setting import Setting
 
 ADD = Adjacency.ADD_REMOVE
 COUNTS = OpenHistogram.from_counts(np.array([9, 7, 7, 3, 2]), max_k=4)
@@ -203,7 +203,7 @@ def test_the_papers_table_is_as_printed():
 
 
 def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
-    from cutline.experiments import places
+    from experiments import places
 
     monkeypatch.setattr(places, "DATA", ("brightkite",))
     monkeypatch.setattr(places, "SIZES", (3, 10))

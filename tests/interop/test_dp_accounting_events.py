@@ -26,8 +26,8 @@ from cutline.privacy import (
     NoisyMaxGaussian,
     Pure,
 )
-from cutline.privacy.pld import pld
-from cutline.privacy.rules import rdp
+from cutline.privacy.rules.pld import pld
+from cutline.privacy.rules.registry import rdp
 
 CURVES = [
     BoundedRange(epsilon=0.2),

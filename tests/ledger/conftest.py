@@ -92,7 +92,7 @@ def url(request, tmp_path):
 def ledger(url):
     with Ledger(url) as ledger:
         ledger.create(
-            "visits", budget=BUDGET, filter=FILTER, adjacency=Adjacency.ADD_REMOVE, owner="ann", unit="user_id"
+            "visits", budget=BUDGET, limits=FILTER, adjacency=Adjacency.ADD_REMOVE, owner="ann", unit="user_id"
         )
         yield ledger
 
@@ -100,7 +100,7 @@ def ledger(url):
 @pytest.fixture
 def file_ledger(tmp_path):
     with Ledger(tmp_path / "books.db") as ledger:
-        ledger.create("visits", budget=BUDGET, filter=FILTER, owner="ann")
+        ledger.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
         yield ledger
 
 

@@ -103,7 +103,7 @@ class TestEveryMechanism:
 
     def test_a_filter_fixes_order_and_limits(self, name, adjacency):
         limits = BUDGET.filter(order=6.0, delta_share=0.3)
-        mechanism = build(name, adjacency, filter=limits)
+        mechanism = build(name, adjacency, limits=limits)
         assert limits.admits(0.0, 0.0, mechanism.cost)
         assert mechanism.cost.rdp(6.0) >= limits.rdp * (1 - 1e-6)
 

@@ -10,9 +10,9 @@ from scipy.stats import chisquare
 
 from cutline.errors import AdjacencyError, BudgetError, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, true_counts, with_counts
-from cutline.mechanisms.stable_top_k import StableTopK
-from cutline.mechanisms.top_stable import TopStable
+from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget, Filter
 from cutline.sampling import SeededSource
 from cutline.verify.universe import all_counts, neighbours
@@ -139,11 +139,11 @@ def test_calibration_spends_it_all_and_no_more(releases, max_k):
     noisy = NoisyCounts.calibrate(budget, max_k=max_k)
     assert 1 - 1e-6 <= (releases * noisy.cost).epsilons(1e-6)["rdp"] <= 1.0
     limits = budget.filter(order=40.0, delta_share=0.0)
-    filtered = NoisyCounts.calibrate(budget, max_k=max_k, filter=limits)
+    filtered = NoisyCounts.calibrate(budget, max_k=max_k, limits=limits)
     assert limits.admits(0.0, 0.0, releases * filtered.cost)
     assert (releases * filtered.cost).rdp(40.0) >= limits.rdp * (1 - 1e-6)
     with pytest.raises(BudgetError):
-        NoisyCounts.calibrate(budget, max_k=max_k, filter=Filter(order=40.0, rdp=9.0, delta=0.0))
+        NoisyCounts.calibrate(budget, max_k=max_k, limits=Filter(order=40.0, rdp=9.0, delta=0.0))
 
 
 @pytest.mark.parametrize("adjacency", Adjacency)

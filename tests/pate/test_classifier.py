@@ -22,8 +22,8 @@ from cutline.errors import AdjacencyError, BudgetError, LedgerUnavailable, Param
 from cutline.ledger import Ledger
 from cutline.pate import AGGREGATORS, OptimalVote
 from cutline.pate.classifier import PATEClassifier
+from cutline.pate.guarantee import Labelled, two_steps
 from cutline.pate.partition import assign, row_bytes
-from cutline.pate.statement import Labelled, two_steps
 from cutline.pate.student import LabelWarning
 from cutline.privacy import Adjacency, Budget
 
@@ -355,7 +355,7 @@ def books(tmp_path):
     budget = Budget(epsilon=8.0, delta=1e-6, releases=1)
     with Ledger(tmp_path / "books.db") as ledger:
         limits = budget.filter(order=4.0, delta_share=0.25)
-        ledger.create("patients", budget=budget, filter=limits, adjacency=Adjacency.REPLACE, owner="Ana")
+        ledger.create("patients", budget=budget, limits=limits, adjacency=Adjacency.REPLACE, owner="Ana")
         yield ledger
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from cutline.errors import ParameterError
-from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import ZCDP, Adjacency, BitTable, BoundedRange, Budget, Cost, Gaussian, GaussianBit, Pure
-from cutline.privacy.exact import exact
-from cutline.privacy.gaussian import normal_profile
-from cutline.privacy.rules import RULES
+from cutline.privacy.curves.gaussian import normal_profile
+from cutline.privacy.rules.exact import exact
+from cutline.privacy.rules.registry import RULES
 from cutline.verify.adversary import Family, adversary_delta, adversary_profile, families
 
 ADD = Adjacency.ADD_REMOVE

@@ -13,7 +13,6 @@ from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.pate import pate
 from cutline.cli.plan import plan
-from cutline.cli.reproduce import reproduce
 from cutline.cli.top import top
 from cutline.cli.verify import verify
 
@@ -28,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, mechanisms, pate, verify, reproduce):
+for command in (demo, top, cost, plan, mechanisms, pate, verify):
     app.command()(command)
 app.add_typer(ledger)
 

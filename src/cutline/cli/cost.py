@@ -120,7 +120,7 @@ def in_words(gap: int | None) -> str:
 
 def use_in_words(use: Any) -> str:
     """Describe one use of a curve by its kind and its numbers."""
-    from cutline.privacy.curves import curve_to_dict
+    from cutline.privacy.curves.base import curve_to_dict
 
     numbers = {name: v for name, v in curve_to_dict(use.curve).items() if isinstance(v, int | float)}
     values = len(getattr(use.curve, "values", ()))

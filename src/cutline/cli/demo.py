@@ -40,7 +40,7 @@ def demo(
     from cutline.cli.cost import gap_needed
     from cutline.cli.files import check_plot
     from cutline.cli.show import release_dict, talk, working
-    from cutline.experiments.checkins import write_checkins
+    from cutline.demo import write_checkins
     from cutline.histogram import OpenHistogram
     from cutline.privacy import Budget
     from cutline.sampling import SeededSource

@@ -75,7 +75,7 @@ def init(
     limits = None if order is None or delta_share is None else budget.filter(order=order, delta_share=delta_share)
     with Ledger(books) as opened:
         with working("Choosing the order of the filter"):
-            opened.create(dataset, budget=budget, filter=limits, adjacency=str(adjacency), owner=owner, unit=unit)
+            opened.create(dataset, budget=budget, limits=limits, adjacency=str(adjacency), owner=owner, unit=unit)
         _show_account(opened.show(dataset), as_json=as_json)
 
 

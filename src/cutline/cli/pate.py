@@ -124,7 +124,7 @@ def _calibrated(
         teachers=teachers,
         labels=len(box.names),
         adjacency=adjacency,
-        filter=None if account is None else account.filter(budget),
+        limits=None if account is None else account.filter(budget),
         limit=limit,
     )
     if box.votes is not None and (ready.limit is not None or ready.width != box.votes.shape[1]):

@@ -32,7 +32,7 @@ def verify(
       cutline verify
       cutline verify --mechanism stable-top-k --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.checks import checks
+    from cutline.verify.all_suites import checks
 
     reports = _run(checks(None if mechanism is None else [mechanism]))
     ok = all(report.as_expected for _, report in reports)

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from cutline.counting.adapters import adapter_of
-from cutline.counting.candidates import check_listed
-from cutline.counting.engine import check_memory_limit
+from cutline.counting.engines.adapters import adapter_of
+from cutline.counting.engines.duck.candidates import check_listed
+from cutline.counting.engines.duck.engine import check_memory_limit
 from cutline.counting.histograms import closed_histograms, open_histograms
 from cutline.counting.question import Progress, Question, ask, group_by
 from cutline.errors import ParameterError

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from cutline.counting.engine import Engine
+from cutline.counting.engines.duck.engine import Engine
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram
 
 # Candidates by rank within one group: count descending, then the item's own order, which was fixed when they were listed.

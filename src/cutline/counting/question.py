@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cutline.counting.candidates import check_listed
-from cutline.counting.columns import check_name
-from cutline.counting.engine import check_memory_limit
+from cutline.counting.engines.duck.candidates import check_listed
+from cutline.counting.engines.duck.columns import check_name
+from cutline.counting.engines.duck.engine import check_memory_limit
 from cutline.errors import ParameterError
 from cutline.histogram import Item
 

@@ -28,9 +28,9 @@ from cutline.errors import ParameterError
 from cutline.interop.concentration import certified_rho
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.cost import Cost, Use
-from cutline.privacy.curves import Normal, check_positive
-from cutline.privacy.pld import composed, failing, parts_of
+from cutline.privacy.curves.base import Normal, check_positive
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.pld import composed, failing, parts_of
 
 
 def to_event(cost: Cost) -> Any:

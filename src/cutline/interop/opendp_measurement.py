@@ -10,7 +10,7 @@ import numpy as np
 from cutline.errors import CutlineError, ParameterError
 from cutline.histogram import ClosedHistogram
 from cutline.interop.concentration import concentrated
-from cutline.mechanisms.stable_top_k import StableTopK
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy.adjacency import Adjacency
 
 

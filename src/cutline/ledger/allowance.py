@@ -15,7 +15,7 @@ from cutline.ledger.sums import Sums
 from cutline.privacy import Adjacency, Budget, Filter
 from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules import best_order
+from cutline.privacy.rules.registry import best_order
 
 
 def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, max_k: int = 100) -> Filter:

@@ -47,7 +47,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     >>> with Ledger(str(pathlib.Path(directory.name) / "books.db")) as ledger:
     ...     ledger.create("visits", budget=Budget(epsilon=1.0, delta=1e-6, releases=10), owner="ann")
     ...     account = ledger.show("visits")
-    ...     mechanism = StableTopK.calibrate(account.budget, filter=account.filter, max_k=20)
+    ...     mechanism = StableTopK.calibrate(account.budget, limits=account.filter, max_k=20)
     ...     release = ledger.release(mechanism, lambda: count({"castle": 900, "kiosk": 3}, max_k=20), dataset="visits")
     ...     ledger.show("visits").remaining_releases
     9
@@ -70,7 +70,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         dataset: str,
         *,
         budget: Budget,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        limits: Filter | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         owner: str,
         unit: str | None = None,
@@ -83,7 +83,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             Its name in this ledger.
         budget
             The total (epsilon, delta), and how many releases of the usual kind it is meant for.
-        filter
+        limits
             The order and limits that enforce it; None takes those that suit the default mechanism.
         adjacency
             Who is protected.
@@ -93,7 +93,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             The column that names those who are protected. If given, `cutline.top` refuses to count another one.
         """
         relation = Adjacency(adjacency)
-        limits = usual_filter(budget, adjacency=relation) if filter is None else filter
+        limits = usual_filter(budget, adjacency=relation) if limits is None else limits
         if not (budget.covers(limits) and limits.rdp > 0):
             raise BudgetError(
                 "a filter must lie within its budget and leave something to spend",

@@ -35,9 +35,9 @@ class Sums:
     delta: Fraction = Fraction(0)
 
     @classmethod
-    def limits(cls, filter: Filter) -> Self:  # noqa: A002 - named in the house contract
+    def limits(cls, limits: Filter) -> Self:
         """Return a filter's two limits."""
-        return cls(rdp=Fraction(filter.rdp), delta=Fraction(filter.delta))
+        return cls(rdp=Fraction(limits.rdp), delta=Fraction(limits.delta))
 
     @classmethod
     def read(cls, rdp: str, delta: str) -> Self:

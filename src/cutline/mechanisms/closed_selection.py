@@ -14,9 +14,9 @@ from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram, IntArray
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.conversion import rdp_within
-from cutline.privacy.curves import check_positive
+from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules import RULES, best_order
+from cutline.privacy.rules.registry import RULES, best_order
 
 Step: TypeAlias = type[BoundedRange] | type[Pure]
 
@@ -206,13 +206,13 @@ class ClosedSelector:
         budget: Budget,
         *,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        limits: Filter | None = None,
         k: int = 10,
     ) -> Self:
         """Spend the whole budget evenly on the steps of its releases, from public numbers alone."""
         times = 1 if cls.one_step else checked_k(k)
         kind: Any = cls.step
-        epsilon = step_within(budget, filter, step=kind, times=times)
+        epsilon = step_within(budget, limits, step=kind, times=times)
         return cls(k=k, epsilon=epsilon, adjacency=Adjacency(adjacency), budget=budget)
 
     @property

@@ -14,7 +14,7 @@ from cutline.errors import AdjacencyError, BudgetError, ParameterError
 from cutline.histogram import Histogram, IntArray, Item, OpenHistogram, check_max_k, item_key
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules import best_order, rdp
+from cutline.privacy.rules.registry import best_order, rdp
 from cutline.release import Release
 from cutline.sampling import Source, resolve
 from cutline.sampling.discrete_gaussian import check_sigma, discrete_gaussian
@@ -66,20 +66,20 @@ class NoisyCounts:
         budget: Budget,
         *,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        filter: Filter | None = None,  # noqa: A002 - named in the house contract
+        limits: Filter | None = None,
         max_k: int,
     ) -> Self:
         """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
         check_max_k(max_k)
-        if filter is not None:
-            if not (budget.covers(filter) and filter.rdp > 0):
+        if limits is not None:
+            if not (budget.covers(limits) and limits.rdp > 0):
                 raise BudgetError(
                     "the filter must lie within the budget and leave something to spend",
-                    f"order={filter.order:.3g}, rdp={filter.rdp:.3g}, delta={filter.delta:.3g}",
+                    f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
                     "Make it with budget.filter(order=..., delta_share=...).",
                 )
-            rdp_each = float(Fraction(filter.rdp) / budget.releases)
-            sigma = math.sqrt(filter.order * max_k / (2 * rdp_each * _INSIDE))
+            rdp_each = float(Fraction(limits.rdp) / budget.releases)
+            sigma = math.sqrt(limits.order * max_k / (2 * rdp_each * _INSIDE))
             return cls(sigma=sigma, max_k=max_k, adjacency=adjacency)
 
         def fits(precision: float) -> bool:
@@ -194,9 +194,9 @@ def calibrate_with_counts(
         mine = fraction_down(Fraction(limits.rdp) * Fraction(share))
         rest = fraction_down(Fraction(limits.rdp) - Fraction(mine))
         allowance = Filter(order=order, rdp=rest, delta=limits.delta)
-        mechanism = kind.calibrate(budget, adjacency=adjacency, filter=allowance, **public)
+        mechanism = kind.calibrate(budget, adjacency=adjacency, limits=allowance, **public)
         allowance = Filter(order=order, rdp=mine, delta=0.0)
-        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, filter=allowance, max_k=counted)
+        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowance, max_k=counted)
         # A single release likes a high order and Gaussian noise a low one: go where both together convert best.
         total = budget.releases * (mechanism.cost + noisy.cost)
         if rdp(total, budget.delta) >= budget.epsilon * (1 - 1e-6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cutline.privacy import Pure, largest
-from cutline.privacy.curves import check_order, check_positive
+from cutline.privacy.curves.base import check_order, check_positive
 
 
 def largest_pure(*, order: float, rdp: float) -> float:

@@ -6,16 +6,16 @@ from typing import Any, ClassVar, Protocol, Self
 
 from cutline.errors import ParameterError
 from cutline.histogram import Histogram
-from cutline.mechanisms.joint_em import JointEM
-from cutline.mechanisms.limited_domain import LimitedDomain
-from cutline.mechanisms.limited_rounds import LimitedRounds
-from cutline.mechanisms.peeling_em import PeelingEM
-from cutline.mechanisms.permute_and_flip import PermuteAndFlip
-from cutline.mechanisms.stable_top_k import StableTopK
-from cutline.mechanisms.stable_top_k_fixed import StableTopKFixed
-from cutline.mechanisms.subset_em import SubsetEM
-from cutline.mechanisms.test_first import TestFirst
-from cutline.mechanisms.top_stable import TopStable
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.mechanisms.closed.joint import JointEM
+from cutline.mechanisms.closed.peeling import PeelingEM
+from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
+from cutline.mechanisms.closed.subset import SubsetEM
+from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
+from cutline.mechanisms.fixed.test_first import TestFirst
+from cutline.mechanisms.open.limited_domain import LimitedDomain
+from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Release
 from cutline.sampling import Source
@@ -42,7 +42,7 @@ class Mechanism(Protocol):
         budget: Budget,
         *,
         adjacency: Adjacency = ...,
-        filter: Filter | None = None,  # noqa: A002
+        limits: Filter | None = None,
         **public: Any,
     ) -> Self:
         """Spend the budget as well as public numbers allow."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 
 from cutline.errors import ParameterError
-from cutline.pate.aggregator import Aggregator
-from cutline.pate.registry import aggregator as registered
+from cutline.pate.aggregators.base import Aggregator
+from cutline.pate.aggregators.registry import aggregator as registered
 from cutline.privacy import Adjacency, Budget, Filter
 
 
@@ -17,7 +17,7 @@ def calibrated(
     teachers: int,
     labels: int,
     adjacency: Adjacency | str = Adjacency.REPLACE,
-    filter: Filter | None = None,  # noqa: A002 - named in the house contract
+    limits: Filter | None = None,
     limit: int | None = None,
 ) -> Aggregator:
     r"""Calibrate the aggregator of that name, or say which of its parameters is missing or too much.
@@ -45,7 +45,7 @@ def calibrated(
         teachers=teachers,
         labels=labels,
         adjacency=relation,
-        filter=filter,
+        limits=limits,
         **({} if limit is None else {"limit": limit}),
     )
     return ready

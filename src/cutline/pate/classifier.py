@@ -14,14 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cutline.errors import ParameterError
-from cutline.pate.aggregator import Aggregator
+from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
 from cutline.pate.by_name import calibrated
+from cutline.pate.guarantee import Labelled, state
 from cutline.pate.labels import Labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.paying import Account, Books, opened, released
 from cutline.pate.records import Records, check_rows, read_features, read_groups, read_labels, read_records
-from cutline.pate.statement import Labelled, state
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
 from cutline.privacy import Budget
@@ -80,9 +80,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Attributes
     ----------
-    privacy_ : cutline.pate.statement.Privacy
+    privacy_ : cutline.pate.guarantee.Privacy
         The guarantee; its text is one sentence.
-    labelled_ : cutline.pate.statement.Labelled
+    labelled_ : cutline.pate.guarantee.Labelled
         How many public examples were answered, withheld and partly labelled.
     labels_ : cutline.pate.Labels
         The released labels.
@@ -272,7 +272,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 teachers=self.n_teachers,
                 labels=labels,
                 adjacency=self.adjacency,
-                filter=None if account is None else account.filter(budget),
+                limits=None if account is None else account.filter(budget),
                 limit=self.limit,
             )
         made_for = (self.aggregator.teachers, self.aggregator.labels)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from cutline.errors import ParameterError, UnsettledError
-from cutline.pate.aggregator import Aggregator
+from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.labels import Labels
 from cutline.privacy import Budget, Cost, Filter
 

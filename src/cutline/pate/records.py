@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.errors import ParameterError
-from cutline.pate.outputs import Int8Array
 from cutline.pate.partition import assign, id_bytes, row_bytes
+from cutline.pate.predictions import Int8Array
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cutline.errors import ParameterError
-from cutline.pate.outputs import (
+from cutline.pate.predictions import (
     FloatArray,
     Int8Array,
     fit_labels,

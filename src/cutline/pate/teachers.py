@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.errors import EngineError, ParameterError
-from cutline.pate.aggregator import Aggregator
-from cutline.pate.outputs import (
+from cutline.pate.aggregators.base import Aggregator
+from cutline.pate.predictions import (
     FloatArray,
     Int8Array,
     fit_labels,

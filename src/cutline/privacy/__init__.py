@@ -4,15 +4,15 @@ Everything here is public, inert data and pure functions. Nothing draws a random
 """
 
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.bit_table import BitTable
-from cutline.privacy.bounded_range import BoundedRange
 from cutline.privacy.budget import Budget, Filter
 from cutline.privacy.cost import Cost, Use
-from cutline.privacy.curves import Curve
-from cutline.privacy.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
-from cutline.privacy.gaussian_bit import GaussianBit
-from cutline.privacy.limited_domain import LimitedDomainDraws
-from cutline.privacy.pure import Pure
+from cutline.privacy.curves.base import Curve
+from cutline.privacy.curves.bit_table import BitTable
+from cutline.privacy.curves.bounded_range import BoundedRange
+from cutline.privacy.curves.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
+from cutline.privacy.curves.gaussian_bit import GaussianBit
+from cutline.privacy.curves.limited_domain import LimitedDomainDraws
+from cutline.privacy.curves.pure import Pure
 from cutline.privacy.search import largest
 
 __all__ = [

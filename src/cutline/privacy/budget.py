@@ -15,9 +15,9 @@ import numpy as np
 
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.conversion import rdp_within
-from cutline.privacy.curves import check_order, check_positive
+from cutline.privacy.curves.base import check_order, check_positive
 from cutline.privacy.rounding import fraction_down, sum_up
-from cutline.privacy.rules import RULES
+from cutline.privacy.rules.registry import RULES
 
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost

@@ -16,9 +16,9 @@ import numpy as np
 
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.curves import Curve, check_probability, curve_from_dict, curve_to_dict
+from cutline.privacy.curves.base import Curve, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
-from cutline.privacy.rules import RULES
+from cutline.privacy.rules.registry import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cutline.mechanisms.registry import MECHANISMS, mechanism
 from cutline.verify.check import Check
-from cutline.verify.suites import (
+from cutline.verify.suites.mechanisms import (
     joint_em,
     limited_domain,
     limited_rounds,

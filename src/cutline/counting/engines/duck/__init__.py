@@ -1,0 +1,1 @@
+r"""Files and tables in memory, counted on a private DuckDB."""

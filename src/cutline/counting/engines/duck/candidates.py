@@ -1,0 +1,132 @@
+r"""The caller's public lists, of candidates and of groups, matched to the declared type of their column."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from cutline.counting.engines.duck.engine import Engine
+from cutline.errors import ColumnTypeError, ParameterError
+from cutline.histogram import Item
+
+_WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
+_COLUMNS = {"candidates": "item", "groups": "by"}
+# Declared type -> the Python types of its values and the name of the Arrow type that carries them.
+_CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
+    "VARCHAR": ((str,), "string"),
+    "BOOLEAN": ((bool,), "bool"),
+    "TINYINT": ((int,), "int8"),
+    "SMALLINT": ((int,), "int16"),
+    "INTEGER": ((int,), "int32"),
+    "BIGINT": ((int,), "int64"),
+    "UTINYINT": ((int,), "uint8"),
+    "USMALLINT": ((int,), "uint16"),
+    "UINTEGER": ((int,), "uint32"),
+    "UBIGINT": ((int,), "uint64"),
+    "HUGEINT": ((int,), "text"),
+    "UHUGEINT": ((int,), "text"),
+    "FLOAT": ((int, float), "float32"),
+    "DOUBLE": ((int, float), "float64"),
+    "DATE": ((dt.date,), "date32"),
+    "TIME": ((dt.time,), "time64[us]"),
+    "TIMESTAMP": ((dt.datetime,), "timestamp[us]"),
+    "TIMESTAMP_S": ((dt.datetime,), "timestamp[s]"),
+    "TIMESTAMP_MS": ((dt.datetime,), "timestamp[ms]"),
+    "UUID": ((uuid.UUID,), "text"),
+}
+
+
+def check_listed(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
+    """Refuse a list that is empty, or has missing or repeated names; ``role`` is candidates or groups."""
+    way_out = _WAYS_OUT[role]
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
+    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
+    if not listed:
+        raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
+    seen: set[Item] = set()
+    for value in listed:
+        if (
+            value is None
+            or type(value).__name__ in ("NAType", "NaTType")
+            or (isinstance(value, float) and value != value)
+        ):
+            raise ParameterError(f"{role} must not be missing", repr(value), "Take it out of the list.")
+        try:
+            repeated = value in seen
+            seen.add(value)
+        except TypeError:
+            raise ParameterError(f"{role} must be plain values", type(value).__name__, way_out) from None
+        if repeated:
+            raise ParameterError(f"{role} must not repeat", repr(value), "List each once.")
+    return listed
+
+
+def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> None:
+    """Create the engine's table of that role with columns ``place`` and ``value``, of the column's declared type."""
+    import pyarrow as pa
+
+    array: Any = None
+    values = [_dated(value, declared) for value in values]
+    python, carrier = ((int, Decimal), declared.lower()) if declared.startswith("DECIMAL(") else _CARRIERS[declared]
+    wrong = next((value for value in values if not _is(value, python)), None)
+    if wrong is None:
+        try:
+            array = _array(values, carrier)
+        except (pa.ArrowException, ValueError, OverflowError):  # a value that the type cannot hold
+            wrong = f"{len(values)} {role}, one of them out of range"
+    if array is None:
+        names = " or ".join(kind.__name__ for kind in python)
+        raise ColumnTypeError(
+            f"{role} must be values of the {_COLUMNS[role]} column's type, {declared} ({names})",
+            f"{wrong!r} for column {column!r}",
+            f"Convert the {role}; columns of CSV and JSON files are text.",
+        )
+    engine.register("listed", pa.table({"place": pa.array(range(len(values)), pa.int32()), "value": array}))
+    engine.run(f"CREATE TEMP TABLE {role} AS SELECT place, TRY_CAST(value AS {declared}) AS value FROM listed")
+    if engine.rows(f"SELECT count(DISTINCT value) FROM {role}") != [(len(values),)]:
+        raise ColumnTypeError(
+            f"{role} must stay distinct in the {_COLUMNS[role]} column's type",
+            f"two that are one in {declared}",
+            "List each once, in the precision of the column.",
+        )
+
+
+def _dated(value: Item, declared: str) -> Item:
+    """Read a date or moment written as in ISO 8601, as lists in text files have them; leave all else for the type check."""
+    kind = {"DATE": dt.date, "TIMESTAMP": dt.datetime}.get(declared.partition("_")[0])
+    if kind is None or not isinstance(value, str):
+        return value
+    try:
+        return kind.fromisoformat(value)
+    except ValueError:
+        return value
+
+
+def _is(value: object, python: tuple[type, ...]) -> bool:
+    """Instance check that keeps truth values from being numbers, moments from being dates, and zones out."""
+    if isinstance(value, bool) or bool in python:
+        return isinstance(value, bool) and bool in python
+    if isinstance(value, dt.datetime) and dt.datetime not in python:
+        return False
+    return isinstance(value, python) and getattr(value, "tzinfo", None) is None
+
+
+def _array(listed: Sequence[Item], carrier: str) -> Any:
+    import pyarrow as pa
+
+    values: list[Any] = list(listed)  # of the carrier's own types, checked before
+    if carrier == "text":
+        return pa.array([str(value) for value in values], type=pa.string())
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", carrier)
+    if decimal:
+        return pa.array([Decimal(value) for value in values], type=pa.decimal128(int(decimal[1]), int(decimal[2])))
+    if carrier.startswith("float"):
+        return pa.array([float(value) for value in values], type=pa.float64())
+    unit = re.fullmatch(r"(time64|timestamp)\[(\w+)\]", carrier)
+    kind = getattr(pa, unit[1])(unit[2]) if unit else getattr(pa, "bool_" if carrier == "bool" else carrier)()
+    return pa.array(values, type=kind)

@@ -1,0 +1,142 @@
+r"""Tables in memory: pandas, polars and pyarrow, recognised without importing any of them.
+
+Only the columns that are needed are handed to the engine, as one pyarrow table over the frame's own buffers. A pandas
+column of Python objects has no declared type: it is read as text, value by value, so that one odd value changes nobody
+else's. So is a pandas categorical, because its categories are collected from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutline.counting.engines.duck.engine import Engine
+from cutline.errors import ColumnTypeError, EngineError
+
+_KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A table in memory."""
+
+    kind: str
+    table: Any
+    paths: tuple[str, ...] = ()
+    cheap: bool = True
+
+    def shape(self) -> Frame:
+        """Return the frame without its rows."""
+        table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
+        return Frame(kind=self.kind, table=table)
+
+    def columns(self, _engine: Engine) -> Sequence[object]:
+        """Return the names of the columns."""
+        return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)
+
+    def scan(self, engine: Engine, wanted: Sequence[str]) -> str:
+        """Show the wanted columns to the engine as c0, c1, ... and return the query that reads them."""
+        import pyarrow as pa
+
+        names = self.columns(engine)
+        arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
+        table = pa.table(arrays)
+        for column, name in zip(arrays, wanted, strict=True):
+            _check_known(engine, table.select([column]).slice(0, 0), name)
+        engine.register("frame", table)
+        return "SELECT * FROM frame"
+
+    def _column(self, name: str, position: int) -> Any:
+        try:
+            if self.kind == "pandas":
+                column = _pandas_column(self.table.iloc[:, position])
+            elif self.kind == "polars":
+                column = _polars_column(self.table.get_column(name))
+            else:
+                column = self.table.column(position)
+        except Exception:  # pyarrow and polars quote values; nothing of them is passed on
+            column = None
+        if column is None:
+            raise _unknown(name)
+        return column
+
+
+def frame_of(source: object) -> Frame | None:
+    """Return the source as a frame if it is one."""
+    for base in type(source).__mro__:
+        kind = _KINDS.get((base.__module__.partition(".")[0], base.__name__))
+        if kind is not None:
+            return Frame(kind=kind, table=source)
+    return None
+
+
+def _check_known(engine: Engine, empty: Any, name: str) -> None:
+    """Refuse a type that Arrow has and the engine has not; no row is looked at."""
+    try:
+        engine.register("shape", empty)
+        known = engine.accepts("SELECT * FROM shape")
+    except EngineError:
+        known = False
+    if not known:
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> ColumnTypeError:
+    return ColumnTypeError(
+        "a column must have a type that Arrow and the engine know", repr(name), "Turn the column into text first."
+    )
+
+
+def _polars_column(series: Any) -> Any:
+    import polars as pl
+
+    # Text stays where it is as a view; the older layout would be a copy.
+    return series.to_arrow(compat_level=pl.CompatLevel.newest()) if series.dtype == pl.String else series.to_arrow()
+
+
+def _pandas_column(series: Any) -> Any:
+    import pyarrow as pa
+
+    dtype = type(series.dtype).__name__
+    if dtype == "StringDtype" and series.dtype.storage == "pyarrow":
+        return pa.array(series.array)  # the buffers themselves
+    if dtype == "CategoricalDtype":
+        codes = series.cat.codes.to_numpy()
+        categories = series.cat.categories
+        names = _texts(categories.astype(object), categories.isna())
+        return names.take(pa.array(codes, mask=codes < 0))
+    if series.dtype == object or dtype == "StringDtype":
+        return _texts(series.astype(object), series.isna().to_numpy())
+    return pa.array(series, from_pandas=True)
+
+
+def _texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
+    """Turn values into text one by one; what has no text is missing."""
+    import pyarrow as pa
+
+    texts = [
+        None if gone else value if type(value) is str else _text(value)
+        for value, gone in zip(values, missing, strict=True)
+    ]
+    try:
+        return pa.array(texts, type=pa.large_string())
+    except UnicodeEncodeError:  # lone surrogates cannot be written down
+        return pa.array(
+            [text if text is not None and _writable(text) else None for text in texts], type=pa.large_string()
+        )
+
+
+def _text(value: object) -> str | None:
+    try:
+        return str(value)
+    except Exception:
+        return None
+
+
+def _writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+r"""Mechanisms that find k themselves: choose where the top ends, then certify the set."""

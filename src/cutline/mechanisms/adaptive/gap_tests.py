@@ -1,0 +1,179 @@
+r"""Is the top set stable? One bit about the gap, released by a coin whose bias is the whole mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx
+
+from cutline.errors import ParameterError
+from cutline.histogram import IntArray
+from cutline.privacy import Adjacency, BitTable, Cost, GaussianBit
+from cutline.privacy.curves.base import check_positive
+from cutline.privacy.rounding import ball_up
+from cutline.sampling import Source, bernoulli, bernoulli_real
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+class GapTest(Protocol):
+    """A coin whose bias grows with the gap, at most ``delta`` where the top set is unstable."""
+
+    certifies_choice: ClassVar[bool]  # whether the bias is a function of a 1-Lipschitz distance, as argmax needs
+
+    @property
+    def name(self) -> str:
+        """What `StableTopK.calibrate` calls it."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """The chance of passing where the set is unstable."""
+        ...
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        """Return the cost of one test."""
+        ...
+
+    def chances(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of passing and of not passing, each with full relative accuracy."""
+        ...
+
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
+        """Draw the bit, exactly."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTest:
+    r"""Pass with probability ``table(distance to instability)``; the optimal test and the default.
+
+    **Privacy.** delta-approximate at the table's own curve: neighbours with different sets both have distance 0, where
+    the test passes with probability at most delta [docs/proofs/stable-top-k.md].
+    """
+
+    name: ClassVar[str] = "table"
+    certifies_choice: ClassVar[bool] = True
+    table: BitTable
+
+    def __post_init__(self) -> None:
+        if self.table.start != 0:
+            raise ParameterError(
+                "a stability table starts at 0", f"start={self.table.start}", "Use BitTable.stability."
+            )
+
+    @property
+    def delta(self) -> float:
+        return self.table.values[0]
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        return Cost.of(self.table, adjacency=adjacency, delta=self.delta)
+
+    def chances(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:
+        yes = self.table(np.minimum(adjacency.distance(gaps), slack))
+        return yes, 1 - yes
+
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
+        return bernoulli(self.chances(gaps, slack, adjacency)[0], rng=rng)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianTest:
+    r"""The paper's test: pass if ``max(c, gap) + N(0, sigma^2) - sigma * offset > c``, with c = 1 (ADD_REMOVE) or 2 (REPLACE).
+
+    **Privacy.** delta-approximate at the curve of the released bit [docs/proofs/gaussian-bit.md]. The bit is drawn
+    with its exact probability ``Phi(n / sigma - offset)``; no Gaussian variate is ever rounded.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the (virtual) noise.
+    offset
+        The threshold in standard deviations; an unstable set passes with probability ``Phi(-offset)``.
+    name
+        "gaussian", or "paper" for the paper's threshold.
+    """
+
+    certifies_choice: ClassVar[bool] = False
+    sigma: float
+    offset: float
+    name: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        if not 0 <= self.offset < math.inf:
+            raise ParameterError(
+                "offset must be finite and at least 0",
+                f"offset={self.offset}",
+                "Use GaussianTest.exact or .paper.",
+            )
+
+    @property
+    def delta(self) -> float:
+        """The chance of passing where the set is unstable, rounded up."""
+        return ball_up(_normal(-arb(self.offset), 128))
+
+    @classmethod
+    def exact(cls, *, sigma: float, delta: float) -> Self:
+        """Take the exact quantile ``Phi^-1(1 - delta)`` as the threshold, rounded up."""
+        return cls(sigma=sigma, offset=exact_offset(delta))
+
+    @classmethod
+    def paper(cls, *, sigma: float, delta: float) -> Self:
+        """Take the paper's threshold ``sqrt(2 ln(1/delta))``; its true delta is smaller."""
+        return cls(sigma=sigma, offset=paper_offset(delta), name="paper")
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        bit = GaussianBit(sigma=self.sigma, offset=self.offset, reach=adjacency.gap_change)
+        return Cost.of(bit, adjacency=adjacency, delta=self.delta)
+
+    def chances(
+        self,
+        gaps: IntArray,
+        slack: IntArray,  # noqa: ARG002 - never finite here, see certifies_choice
+        adjacency: Adjacency,
+    ) -> tuple[FloatArray, FloatArray]:
+        from scipy.special import ndtr
+
+        x = np.maximum(gaps - adjacency.gap_change, 0) / self.sigma - self.offset
+        return ndtr(x), ndtr(-x)
+
+    def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
+        steps = np.maximum(gaps - adjacency.gap_change, 0)
+
+        def enclose(index: int, bits: int) -> Any:
+            with ctx.workprec(bits):
+                return _normal(arb(int(steps[index])) / arb(self.sigma) - arb(self.offset), bits)
+
+        return bernoulli_real(self.chances(gaps, slack, adjacency)[0], enclose, rng=rng)
+
+
+def exact_offset(delta: float) -> float:
+    """Return a float z just above ``Phi^-1(1 - delta)`` with ``Phi(-z) <= delta``, proved; never below 0."""
+    _check_delta(delta)
+    from scipy.special import ndtri
+
+    z = max(0.0, float(-ndtri(delta)))
+    while ball_up(_normal(-arb(z), 128)) > delta:
+        z = z * (1 + 2**-50) + 2.0**-60
+    return z
+
+
+def paper_offset(delta: float) -> float:
+    """Return ``sqrt(2 ln(1/delta))``."""
+    _check_delta(delta)
+    return math.sqrt(2 * math.log(1 / delta))
+
+
+def _normal(x: Any, bits: int) -> Any:
+    with ctx.workprec(bits):
+        return (-x / arb(2).sqrt()).erfc() / 2
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ParameterError("delta must be above 0 and below 1", f"delta={delta}", "Try delta=1e-6.")

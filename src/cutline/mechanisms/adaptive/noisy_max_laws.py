@@ -1,0 +1,157 @@
+r"""The exact laws of the noisy maximum: which of several numbers is largest after noise.
+
+Each is one integral over the winner's noise, of terms that are never negative. For exponential noise it is a polynomial, which
+Gauss' quadrature integrates exactly; for Laplace noise a sum of exponentials in ball arithmetic; for normal noise the
+trapezoidal rule, whose error is bounded on a strip around the real line. All numbers are in units of the noise's scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, arb_poly, ctx
+
+from cutline.errors import LawTooLarge
+from cutline.mechanisms.adaptive.laplace_integrals import Piece, accurate, ball, dot, pieces
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_MOST_CHOICES = 4000
+_OUT_OF_SIGHT = 80.0  # standard deviations: the chance to win from so far below is 0 in float64
+_LEFT, _RIGHT = -56.0, 50.0  # beyond, every integrand is below the smallest float or below 1e-300 of its peak
+_QUADRATURE_ERROR = 1e-14
+_STEPS = 8  # per half-width of the strip: e^(-2 pi 8) leaves 8 digits for how much larger the integrand is on the strip
+_NARROWEST = 2.0**-8
+
+
+def check_choices(choices: int) -> None:
+    """Refuse to integrate laws of very many choices."""
+    if choices > _MOST_CHOICES:
+        raise LawTooLarge(
+            f"the law of a noisy maximum is integrated for up to {_MOST_CHOICES} choices",
+            f"{choices}",
+            "Sample instead.",
+        )
+
+
+def exponential_law(offsets: FloatArray) -> FloatArray:
+    r"""Return the law of ``argmax(offset + exponential noise)``; offsets are at most 0, the largest is 0.
+
+    ``P(i) = w_i * integral over (0, 1) of prod_{j != i} (1 - x w_j)``, ``w = exp(offset)``: a polynomial of degree K - 1, so
+    that K/2 nodes are exact. ``1 - x w = (1 - x) + x (1 - w)`` adds numbers of one sign, so no digit is lost.
+    """
+    check_choices(len(offsets))
+    with np.errstate(under="ignore"):
+        values, places, times = np.unique(offsets, return_inverse=True, return_counts=True)
+        x, rest, weights = _nodes(-(-len(offsets) // 2))
+        factors = rest[:, None] + x[:, None] * -np.expm1(values)
+        logs = np.log(factors)
+        others = np.exp((logs @ times)[:, None] - logs)
+        law: FloatArray = (np.exp(values) * (weights @ others))[places]
+    return law
+
+
+@lru_cache(maxsize=64)
+def _nodes(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Gauss-Legendre nodes on (0, 1), their distances from 1 and their weights, each correctly rounded or next to it."""
+    with ctx.workprec(128):
+        roots = [arb.legendre_p_root(count, i, weight=True) for i in range(count)]
+        x = np.array([float((1 + root) / 2) for root, _ in roots])
+        rest = np.array([float((1 - root) / 2) for root, _ in roots])
+        return x, rest, np.array([float(weight / 2) for _, weight in roots])
+
+
+def laplace_law(offsets: Sequence[Fraction]) -> FloatArray:
+    """Return the law of ``argmax(offset + Laplace noise)``, by closed form in balls."""
+    check_choices(len(offsets))
+    values = sorted(set(offsets))
+    times = [offsets.count(v) for v in values]
+    each = accurate(lambda: _laplace_law(values, times), bits=128 + 4 * len(offsets))
+    chances = dict(zip(values, each, strict=True))
+    return np.array([chances[v] for v in offsets])
+
+
+def _laplace_law(values: list[Fraction], times: list[int]) -> list[Any] | None:
+    centres = [ball(v) for v in values]
+    intervals = pieces(centres)
+    if intervals is None:
+        return None
+    totals = [arb(0) for _ in values]
+    for left, piece in enumerate(intervals):  # `left` centres are to the left of this piece
+        _add_piece(totals, piece, centres, times, left)
+    return totals
+
+
+def _add_piece(totals: list[Any], piece: Piece, centres: list[Any], times: list[int], left: int) -> None:
+    """Add the chance that each number wins with a value inside this piece.
+
+    There F = 1 - a y and f = a y for centres on the left, F = f = (e^(anchor - centre) / 2) / y for those on the right.
+    """
+    many = sum(times)
+    moments = piece.moments(-many - 1, many + 1, arb(0))
+    slopes = [(centre - piece.anchor).exp() / 2 for centre in centres[:left]]
+    product, scalar, power = arb_poly([1]), arb(1), 0
+    for slope, n in zip(slopes, times[:left], strict=True):
+        product *= arb_poly([1, -slope]) ** n
+    for centre, n in zip(centres[left:], times[left:], strict=True):
+        scalar *= ((piece.anchor - centre).exp() / 2) ** n
+        power -= n
+    coefficients, base = product.coeffs(), power + many + 1
+    if left < len(centres):
+        share = scalar * dot(coefficients, moments, base)
+        for i in range(left, len(centres)):
+            totals[i] += share
+    for i, slope in enumerate(slopes):
+        totals[i] += scalar * slope * dot(_deflate(coefficients, slope), moments, base + 1)
+
+
+def _deflate(coefficients: list[Any], slope: Any) -> list[Any]:
+    """Divide by ``1 - slope * y``; the slope is at most 1/2, so errors shrink."""
+    quotient = [coefficients[0]]
+    for c in coefficients[1:-1]:
+        quotient.append(c + slope * quotient[-1])
+    return quotient
+
+
+def normal_law(offsets: FloatArray) -> FloatArray:
+    r"""Return the law of ``argmax(offset + normal noise)``; offsets are at most 0, the largest is 0.
+
+    The trapezoidal rule with step h is off by at most ``2 M / (e^(2 pi s / h) - 1)`` where M bounds the integral of the modulus
+    on every line of the strip of half-width s [TW14, Theorem 5.1]. There a density grows by at most
+    ``e^(s^2/2)`` and ``|Phi(x + iy)| <= Phi(x) + s e^(s^2/2) phi(x)``. s and h are halved together until the bound is 1e-14 of
+    every entry: the more choices, the narrower the strip on which their product stays small.
+    """
+    check_choices(len(offsets))
+    values, places, times = np.unique(offsets, return_inverse=True, return_counts=True)
+    strip = 1.0
+    while strip >= _NARROWEST:
+        law, bound = _trapezoid(values, times, strip)
+        off = 8 * bound / math.expm1(2 * math.pi * _STEPS)  # 4 times the error: the bound itself is a float sum
+        if np.all(off <= _QUADRATURE_ERROR * law + 5e-324):
+            found: FloatArray = law[places]
+            return found
+        strip /= 2
+    raise ArithmeticError("a quadrature did not converge")  # the product of 4000 factors is tame on a far wider strip
+
+
+def _trapezoid(values: FloatArray, times: npt.NDArray[np.int64], strip: float) -> tuple[FloatArray, FloatArray]:
+    """Return the sum for each distinct offset, and that of its bound on the strip."""
+    from scipy.special import log_ndtr
+
+    step = strip / _STEPS
+
+    x = np.arange(_LEFT, _RIGHT, step)[:, None] - values
+    density = -(x**2) / 2 - math.log(2 * math.pi) / 2
+    below = log_ndtr(x)
+    near = values >= -_OUT_OF_SIGHT
+    with np.errstate(under="ignore", over="ignore"):
+        wide = np.logaddexp(below, density + math.log(strip) + strip**2 / 2)
+        law = step * np.exp(density + (below @ times)[:, None] - below).sum(axis=0)
+        bound = step * np.exp(density + strip**2 / 2 + (wide @ times)[:, None] - wide).sum(axis=0)
+    return np.where(near, law, 0.0), np.where(near, bound, 0.0)

@@ -1,0 +1,314 @@
+r"""Exactly k items, with the help of a large gap near k: release the stable set there, then fill it up or cut it down to k.
+
+The paper's Algorithm 3, with what it needs to be private: Limited Domain where the domain is open, the constants of the
+stated relation, and selection priced by its exact curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, Histogram
+from cutline.mechanisms.adaptive.choosers import FloatArray, GapExponential
+from cutline.mechanisms.adaptive.gap_tests import GapTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.closed.peeling import PeelingEM
+from cutline.mechanisms.closed_selection import LARGEST_LAW
+from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
+from cutline.mechanisms.fixed.selection import rest_of
+from cutline.mechanisms.fixed_k_calibration import ranks_for, spend, stretched
+from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
+from cutline.mechanisms.sub_histograms import inside, upside_down
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.release import Law, Release
+from cutline.sampling import Source, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableTopKFixed:
+    r"""The top k by way of a stable set near k.
+
+    A cut j is drawn by its gap and its nearness to k, and the set above it is tested. Stable: with j = k it is the answer;
+    with j < k the missing k - j items are selected among the rest; with j > k the answer is selected inside the set, by
+    picking k items or by dropping j - k, whichever is fewer. Not stable: k items are selected from scratch. On an open domain
+    Limited Domain selects, on a closed one and inside a released set peeling (or `SubsetEM`, see
+    `cutline.mechanisms.fixed.selection`).
+
+    Released: the steps, which name j and how it went on, and the items: a set, or a list in order where it was selected from
+    scratch or picked.
+
+    **Privacy.** The chooser's cost plus the test's plus Limited Domain's with k draws; every path costs at most that at every
+    order, and is charged for what it ran [docs/proofs/stable-top-k-fixed.md].
+
+    Parameters
+    ----------
+    preference
+        The cuts that can be drawn; its target is k.
+    chooser
+        The exponential mechanism on gaps.
+    test
+        The stability test.
+    epsilon, delta
+        Of Limited Domain with all k draws; the epsilon is stretched where fewer are made.
+    adjacency
+        Who is protected.
+    budget
+        What the mechanism was calibrated for, if it was.
+
+    References
+    ----------
+    [ZW22] Algorithm 3; [SPEC] sections 2.5 and 8.
+
+    Examples
+    --------
+    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline.sampling import SeededSource
+    >>> mechanism = StableTopKFixed.calibrate(Budget(epsilon=1.0, delta=1e-6), k=4, max_k=20)
+    >>> counts = {"a": 940, "b": 933, "c": 929, "d": 402, "e": 11}
+    >>> release = mechanism.release(OpenHistogram.from_counts(counts, max_k=20), rng=SeededSource(0))
+    >>> release.steps, release.listed()
+    (('choose 3', 'test', 'release', 'limited-domain'), ['a', 'b', 'c', 'd'])
+    """
+
+    name: ClassVar[str] = "stable-top-k-fixed"
+    ordered: ClassVar[bool] = False
+    domains: ClassVar[tuple[str, ...]] = ("open", "closed")
+    reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "choice + one coin + k bounded-range steps"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    preference: Preference
+    chooser: GapExponential
+    test: GapTest
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if self.preference.target is None:
+            raise ParameterError("the preference's target is k", "no target", "Pass Preference(target=k, ...).")
+        _ = self.fallback  # refuses what Limited Domain refuses
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        limits: Filter | None = None,
+        k: int,
+        max_k: int | None = None,
+        weight: float | None = None,
+        share: float = 0.5,
+        test: str = "table",
+    ) -> Self:
+        r"""Spend the whole budget as well as possible, from public numbers alone.
+
+        The Rényi order and the share of delta minimise the one-gap number of the selection on an open domain; the split between
+        choosing and testing that of the released set, as in `StableTopK`.
+
+        Parameters
+        ----------
+        budget
+            Total (epsilon, delta) for ``budget.releases`` releases.
+        adjacency
+            Who is protected.
+        limits
+            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        k
+            How many items.
+        max_k
+            The largest cut, and how many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
+        weight
+            The paper's lambda: how much gap one rank of distance from k is worth. By default as much as makes a cut e times
+            less likely per rank, the scale of the chooser's noise.
+        share
+            The part of choosing and testing, of the Rényi cost and of delta alike; half, as in the paper.
+        test
+            ``"table"``, ``"gaussian"`` or ``"paper"``, as in `StableTopK`.
+        """
+        ranks = ranks_for(k, max_k)
+        adjacency = Adjacency(adjacency)
+        if not 0 < share < 1:
+            raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.5.")
+
+        def needed(limits: Filter) -> float:
+            rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
+            return gap_needed(rest, k=k, max_k=ranks)
+
+        def build(limits: Filter) -> Any:
+            part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+            return cls._within(limits, part, budget, adjacency=adjacency, k=k, max_k=ranks, weight=weight, test=test)
+
+        ready: Self = spend(budget, limits, needed=needed, build=build)
+        return ready
+
+    @classmethod
+    def _within(
+        cls,
+        limits: Filter,
+        part: Filter,
+        budget: Budget,
+        *,
+        adjacency: Adjacency,
+        k: int,
+        max_k: int,
+        weight: float | None,
+        test: str,
+    ) -> Self:
+        """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``part``."""
+        from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
+
+        chooser, gap_test = calibrated_parts(
+            replace(budget, releases=1), part, adjacency=adjacency, choices=max(max_k, 2), choose="em", test=test
+        )
+        assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
+        rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
+        by_noise = adjacency.gap_range / chooser.epsilon
+        fallback = LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency)
+        return cls(
+            preference=Preference(max_k=max_k, target=k, weight=by_noise if weight is None else weight),
+            chooser=chooser,
+            test=gap_test,
+            epsilon=fallback.epsilon,
+            delta=fallback.delta,
+            adjacency=adjacency,
+            budget=budget,
+        )
+
+    @property
+    def k(self) -> int:
+        """How many items."""
+        return self.fallback.k
+
+    @property
+    def max_k(self) -> int:
+        """The largest cut, and how many ranks may be candidates on an open domain."""
+        return self.preference.max_k
+
+    @property
+    def fallback(self) -> LimitedDomain:
+        """Limited Domain as it is run on an open domain when the test does not pass."""
+        return LimitedDomain(
+            k=self.preference.target or 0,
+            max_k=self.preference.max_k,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path: choose, test, and Limited Domain with all k draws."""
+        return self._before + self.fallback.cost
+
+    @property
+    def _before(self) -> Cost:
+        return self.chooser.cost(self.adjacency) + self.test.cost(self.adjacency)
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once on a histogram and return everything that becomes public."""
+        source = resolve(rng)
+        check(histogram, max_k=self.max_k)
+        gaps = histogram.gaps(self.max_k)
+        scores = self.preference.scores(gaps[None, :])
+        cut = int(self.preference.choices[self.chooser.draw(scores, self.adjacency, source)[0]])
+        slack = self.chooser.slack(scores, self.adjacency)
+        passed = bool(self.test.passes(gaps[cut - 1 : cut], slack, self.adjacency, source)[0])
+        way = self._way(histogram, cut, passed=passed)
+        return Release(
+            items=way.draw(source),
+            k=self.k,
+            steps=way.steps,
+            cost=self._before + way.cost(self.adjacency),
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+            branched=True,
+            reserved=self.cost,
+        )
+
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome, to a relative 1e-12."""
+        chances, yes, no = self._chances(histogram)
+        law: dict[Hashable, float] = {}
+        from_scratch = self._way(histogram, self.k, passed=False).law()
+        for i, cut in enumerate(self.preference.choices.tolist()):
+            stable, unstable = (self._way(histogram, cut, passed=passed) for passed in (True, False))
+            for items, p in stable.law().items():
+                law[stable.steps, items] = float(chances[i] * yes[i]) * p
+            for items, p in from_scratch.items():
+                law[unstable.steps, items] = float(chances[i] * no[i]) * p
+            if len(law) > LARGEST_LAW:
+                raise LawTooLarge(
+                    f"a law is listed up to {LARGEST_LAW} outcomes",
+                    f"k={self.k}, max_k={self.max_k}",
+                    "Sample instead.",
+                )
+        return law
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out, by whatever way."""
+        chances, yes, no = self._chances(histogram)
+        scratch = self._way(histogram, self.k, passed=False).chance(k)
+        total = 0.0
+        for i, cut in enumerate(self.preference.choices.tolist()):
+            if chances[i] * yes[i] > 0:
+                total += float(chances[i] * yes[i]) * self._way(histogram, cut, passed=True).chance(k)
+            total += float(chances[i] * no[i]) * scratch
+        return total
+
+    def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the chance of each cut, and of passing and not passing the test there."""
+        gaps = histogram.gaps(self.max_k)
+        scores = self.preference.scores(gaps[None, :])
+        window = gaps[self.preference.choices - 1]
+        slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
+        return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
+
+    def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> Way:
+        """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
+        steps: tuple[str, ...] = (f"choose {cut}", "test")
+        if not passed:
+            return from_scratch(histogram, self.fallback, steps=steps)
+        steps = (*steps, "release")
+        if cut <= self.k:
+            return completed(histogram, cut, self.fallback, steps=steps)
+        above = len(histogram.top(cut))
+        way = Way(steps=steps, whole=histogram, prefix=above)
+        if above <= self.k:  # fewer were seen, or are there, than the cut says
+            return way
+        reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
+        return self._cut_down(way, inside(histogram, cut), surplus=reach - self.k)
+
+    def _cut_down(self, way: Way, part: ClosedHistogram, *, surplus: int) -> Way:
+        """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
+        draws = min(self.k, surplus)
+        epsilon = stretched(self.epsilon, draws=self.k, over=draws)
+        if self.k <= surplus:
+            keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
+            return replace(way, steps=(*way.steps, "pick"), prefix=None, selector=keep, part=part)
+        drop = PeelingEM(k=part.size - self.k, epsilon=epsilon, adjacency=self.adjacency)
+        spare = surplus - drop.k
+        return replace(way, steps=(*way.steps, "drop"), selector=drop, part=upside_down(part), drops=True, spare=spare)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        return {
+            "name": self.name,
+            "k": self.k,
+            "max_k": int(self.max_k),
+            "weight": self.preference.weight,
+            "choose": self.chooser.name,
+            "test": self.test.name,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.adjacency),
+        }

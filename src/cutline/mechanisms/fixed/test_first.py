@@ -1,0 +1,284 @@
+r"""Exactly k items: ask first, for little, whether the top k are stable; only if not, pay for selecting them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import Histogram, IntArray
+from cutline.mechanisms.adaptive.choosers import GapArgmax
+from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.closed_selection import LARGEST_LAW
+from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
+from cutline.mechanisms.fixed.selection import rest_of
+from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
+from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
+from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.release import Law, Release
+from cutline.sampling import Source, resolve
+
+_NEARBY = 0.5  # what the test under k gets beside the test at k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestFirst:
+    r"""The top k: as they are if a test finds the set stable, else selected with noise.
+
+    Released: which way it went, and the items. The test at k passed: the exact top k (the seen ones, if fewer were seen), a set
+    without order, and only the test is charged. Not passed: the largest gap at j from k/2 up to k - 1 is tested for less
+    (`nearby`); if it is stable, the j items above it are kept and only k - j are selected, with less noise. Otherwise the
+    selector draws all k. On an open domain that is `LimitedRounds`, a list of at most k in order; on a closed one
+    `PeelingEM`, or `SubsetEM` where the one-gap numbers of k and the number of candidates favour it.
+
+    **Privacy.** The tests' cost plus Limited Domain's, on every domain and path: rounds cost no more, and neither do peels of
+    the same epsilon, one draw of a subset with sqrt(k) times the epsilon, or fewer draws of as much more
+    [docs/proofs/test-first.md].
+
+    Parameters
+    ----------
+    k
+        How many items.
+    max_k
+        How many ranks may be candidates on an open domain; public, at least k.
+    test
+        The stability test at k.
+    nearby
+        The stability test of the largest gap a little under k; None to leave it out, as it must be with k = 1.
+    epsilon, delta
+        Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
+    adjacency
+        Who is protected.
+    budget
+        What the mechanism was calibrated for, if it was.
+
+    References
+    ----------
+    [ZW22] Algorithm 3 in the limit of an infinite weight; [DL09]; [SPEC] section 2.5.
+
+    Examples
+    --------
+    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline.sampling import SeededSource
+    >>> mechanism = TestFirst.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
+    >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 329, "d": 12, "e": 11}, max_k=100)
+    >>> release = mechanism.release(counts, rng=SeededSource(0))
+    >>> release.steps, release.listed()
+    (('test', 'release'), ['a', 'b', 'c'])
+    >>> f"{release.cost.epsilon(1e-6):.2f} of {mechanism.cost.epsilon(1e-6):.2f}"
+    '0.13 of 1.00'
+    """
+
+    __test__: ClassVar[bool] = False  # not a class of tests
+    name: ClassVar[str] = "test-first"
+    ordered: ClassVar[bool] = False
+    domains: ClassVar[tuple[str, ...]] = ("open", "closed")
+    reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "one or two coins, then k bounded-range steps + delta"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    k: int
+    max_k: int
+    test: GapTest
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    nearby: GapTest | None = None
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        object.__setattr__(self, "k", self.fallback.k)  # refuses what Limited Domain refuses
+        if self.nearby is not None and (self.k == 1 or not self.nearby.certifies_choice):
+            raise ParameterError(
+                "a test under k must be a table test, and k above 1", f"k={self.k}", "Leave nearby out."
+            )
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        limits: Filter | None = None,
+        k: int,
+        max_k: int | None = None,
+        share: float = 0.05,
+    ) -> Self:
+        r"""Spend the whole budget as well as possible, from public numbers alone.
+
+        The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain.
+
+        Parameters
+        ----------
+        budget
+            Total (epsilon, delta) for ``budget.releases`` releases.
+        adjacency
+            Who is protected.
+        limits
+            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        k
+            How many items.
+        max_k
+            How many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
+        share
+            The part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
+            much.
+        """
+        ranks = ranks_for(k, max_k)
+        adjacency = Adjacency(adjacency)
+        if not 0 < share <= 0.5:
+            raise ParameterError("share must be above 0 and at most 0.5", f"share={share}", "Try share=0.05.")
+        rest = 1 - (share if k == 1 else (1 + _NEARBY) * share)
+
+        def needed(limits: Filter) -> float:
+            left = Filter(order=limits.order, rdp=rest * limits.rdp, delta=rest * limits.delta)
+            return gap_needed(left, k=k, max_k=ranks)
+
+        return spend(
+            budget,
+            limits,
+            needed=needed,
+            build=lambda limits: cls._within(limits, budget, adjacency=adjacency, k=k, max_k=ranks, share=share),
+        )
+
+    @classmethod
+    def _within(cls, limits: Filter, budget: Budget, *, adjacency: Adjacency, k: int, max_k: int, share: float) -> Self:
+        """Build the mechanism whose dearest path spends the limits of one release."""
+        test = _test(limits, share)
+        nearby = _test(limits, _NEARBY * share) if k > 1 else None
+        spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
+        fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=max_k, adjacency=adjacency)
+        return cls(
+            k=k,
+            max_k=max_k,
+            test=test,
+            nearby=nearby,
+            epsilon=fallback.epsilon,
+            delta=fallback.delta,
+            adjacency=adjacency,
+            budget=budget,
+        )
+
+    @property
+    def fallback(self) -> LimitedRounds:
+        """What is run on an open domain when no test passes."""
+        return LimitedRounds(
+            k=self.k, max_k=self.max_k, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
+        )
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path: the tests, and Limited Domain."""
+        return self._tests + self.fallback.cost
+
+    @property
+    def _tests(self) -> Cost:
+        """The cost of all tests, each of which was asked if the first did not pass."""
+        tests = [self.test] if self.nearby is None else [self.test, self.nearby]
+        return sum((test.cost(self.adjacency) for test in tests), start=Cost(adjacency=self.adjacency))
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once on a histogram and return everything that becomes public."""
+        source = resolve(rng)
+        check(histogram, max_k=self.max_k)
+        cost = Cost(adjacency=self.adjacency)
+        for question in self.questions(histogram):
+            cost += question.test.cost(self.adjacency)
+            if question.test.passes(question.gap, question.slack, self.adjacency, source)[0]:
+                way = completed(histogram, question.cut, self.fallback, steps=question.passed)
+                break
+        else:
+            way = from_scratch(histogram, self.fallback, steps=question.failed)
+        return Release(
+            items=way.draw(source),
+            k=self.k,
+            steps=way.steps,
+            cost=cost + way.cost(self.adjacency),
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+            branched=True,
+            reserved=self.cost,
+        )
+
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome, to a relative 1e-12."""
+        law: dict[Hashable, float] = {}
+        for way, share in self._ways(histogram):
+            for items, chance in way.law().items():
+                law[way.steps, items] = share * chance
+        if len(law) > LARGEST_LAW:
+            raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}", "Sample instead.")
+        return law
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out, by any way."""
+        return math.fsum(share * way.chance(k) for way, share in self._ways(histogram))
+
+    def questions(self, histogram: Histogram) -> Iterator[Question]:
+        """Yield the tests in the order they are asked, while they do not pass."""
+        choose = GapArgmax()
+        gap = histogram.gaps(self.k)[-1:]
+        slack = choose.slack(gap[:, None], self.adjacency)  # k is not chosen: nothing else can be unstable
+        yield Question(test=self.test, cut=self.k, gap=gap, slack=slack, passed=("test", "release"), failed=("test",))
+        if self.nearby is not None:
+            under = Preference(min_k=(self.k + 1) // 2, max_k=self.k - 1)
+            gaps = histogram.gaps(under.max_k)
+            scores = under.scores(gaps[None, :])
+            cut = int(under.choices[np.argmax(scores)])
+            yield Question(
+                test=self.nearby,
+                cut=cut,
+                gap=gaps[cut - 1 : cut],
+                slack=choose.slack(scores, self.adjacency),
+                passed=("test", f"nearby {cut}", "release"),
+                failed=("test", "nearby"),
+            )
+
+    def _ways(self, histogram: Histogram) -> Iterator[tuple[Way, float]]:
+        """Yield every way it can go, with its probability."""
+        check(histogram, max_k=self.max_k)
+        here = 1.0
+        for question in self.questions(histogram):
+            yes, no = question.test.chances(question.gap, question.slack, self.adjacency)
+            way = completed(histogram, question.cut, self.fallback, steps=question.passed)
+            yield way, here * float(yes[0])
+            here *= float(no[0])
+        yield from_scratch(histogram, self.fallback, steps=question.failed), here
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        return {
+            "name": self.name,
+            "k": self.k,
+            "max_k": int(self.max_k),
+            "test": self.test.name,
+            "nearby": None if self.nearby is None else self.nearby.name,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.adjacency),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Question:
+    """Is the set above a cut stable? The test that is asked, what it looks at, and the public steps of either answer."""
+
+    test: GapTest
+    cut: int
+    gap: IntArray
+    slack: IntArray
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def _test(limits: Filter, share: float) -> TableTest:
+    """Return the table test that spends this share of the limits."""
+    return TableTest(table=BitTable.stability(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta))

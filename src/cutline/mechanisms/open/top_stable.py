@@ -1,0 +1,248 @@
+r"""Top Stable: the sparse vector technique over prefixes, which releases the first one found stable, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import Histogram, IntArray, check_max_k
+from cutline.mechanisms.open.top_stable_law import first_pass_law
+from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
+from cutline.privacy.curves.base import check_positive
+from cutline.privacy.rounding import ball_up, enclose
+from cutline.release import Law, Release
+from cutline.sampling import Source, resolve
+from cutline.sampling.noise import LAPLACE, first_above
+
+THRESHOLD_SHARE = Fraction(37, 100)  # p1: what the threshold's noise takes of epsilon
+RATIO = 2 * THRESHOLD_SHARE / (1 - THRESHOLD_SHARE)  # c: the tests' noise scale over the threshold's
+_LARGEST_LAW = 1000  # ranks; a law is a sum of as many integrals of as many factors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopStable:
+    r"""The set of the top i for the first tested rank i whose gap is seen to be stable, or nothing.
+
+    The ranks are tested in a public order, by default k, k-1, ..., 1: what is released is then the largest prefix of at most
+    k items that looked stable. With ``eps1 = 0.37 epsilon`` and ``eps2 = 0.63 epsilon``, rank i passes if
+    ``d_i + Lap(2/eps2) > 2 ln(1/delta_q)/eps2 + Lap(1/eps1)``, with one threshold for all tests and d_i the distance to
+    instability; the first that passes is released and the rest are not tested.
+
+    **Privacy.** (epsilon, delta)-DP under the stated adjacency: the sparse vector technique on 1-Lipschitz distances where
+    the sets agree, and at most delta for all ranks together where they differ [CWG20; docs/proofs/top-stable.md].
+
+    Parameters
+    ----------
+    k
+        The largest prefix wanted.
+    max_k
+        How many tests delta is shared between; at least k.
+    epsilon, delta
+        Of one release.
+    adjacency
+        Who is protected.
+    ranks
+        The order of the tests: different ranks from 1 to max_k, public. None is k down to 1.
+    budget
+        What the mechanism was calibrated for, if it was.
+
+    References
+    ----------
+    [CWG20] Algorithm 1, p1 = 0.37; [SPEC] section 2.8. The authors' published code compares the wrong pair of ranks; this
+    is the algorithm as written.
+
+    Examples
+    --------
+    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline.sampling import SeededSource
+    >>> mechanism = TopStable.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
+    >>> counts = OpenHistogram.from_counts({"a": 940, "b": 933, "c": 629, "d": 628}, max_k=3)
+    >>> release = mechanism.release(counts, rng=SeededSource(0))
+    >>> release.k, release.listed()
+    (2, ['a', 'b'])
+    """
+
+    name: ClassVar[str] = "top-stable"
+    ordered: ClassVar[bool] = False
+    domains: ClassVar[tuple[str, ...]] = ("open", "closed")
+    reference: ClassVar[str] = "CWG20"
+    cost_rule: ClassVar[str] = "one (eps, delta) step"
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    k: int
+    max_k: int
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    ranks: tuple[int, ...] | None = None
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        check_k(self.k, self.max_k)
+        check_positive("epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
+        if self.ranks is not None:
+            object.__setattr__(self, "ranks", tuple(self.ranks))
+            distinct = set(self.ranks)
+            if not distinct or len(distinct) < len(self.ranks) or not distinct <= set(range(1, self.max_k + 1)):
+                raise ParameterError(
+                    "ranks must be different whole numbers from 1 to max_k",
+                    f"{len(self.ranks)} ranks, max_k={self.max_k}",
+                    "Leave ranks out to test k down to 1.",
+                )
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        limits: Filter | None = None,
+        k: int,
+        max_k: int | None = None,
+        ranks: tuple[int, ...] | None = None,
+    ) -> Self:
+        r"""Spend the whole budget; several releases compose by optimal composition of pure steps [KOV15].
+
+        Parameters
+        ----------
+        budget
+            Total (epsilon, delta) for ``budget.releases`` releases. The share of delta that the tests get is the one that
+            makes the gap they need smallest.
+        adjacency
+            Who is protected.
+        limits
+            Fix a Rényi order and both limits instead (a ledger's filter, for all releases together).
+        k, max_k, ranks
+            See the class; ``max_k`` is k, or the largest of ``ranks``, by default.
+        """
+        from cutline.mechanisms.open.top_stable_calibration import calibrated_step
+
+        check_max_k(k if max_k is None else max_k)
+        reach = max([k, *(ranks or ())]) if max_k is None else max_k
+        check_k(k, reach)
+        epsilon, delta = calibrated_step(budget, limits, tests=reach)
+        return cls(
+            k=k, max_k=reach, epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), ranks=ranks, budget=budget
+        )
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one release; the same whatever comes out."""
+        return Cost.of(Pure(epsilon=self.epsilon), adjacency=self.adjacency, delta=self.delta)
+
+    @property
+    def tested(self) -> tuple[int, ...]:
+        """The ranks in the order in which they are tested."""
+        return tuple(range(self.k, 0, -1)) if self.ranks is None else self.ranks
+
+    @property
+    def delta_q(self) -> float:
+        """The share of one test, the delta_q of the paper; the threshold is ``2 ln(1/delta_q)/eps2``."""
+        return tail_within(self.delta, self.max_k)
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once on a histogram and return everything that becomes public."""
+        source = resolve(rng)
+        k = int(self.sample(histogram, 1, rng=source)[0])
+        return Release(
+            items=frozenset(histogram.top(k)) if k else None,
+            k=k,
+            steps=("test",),
+            cost=self.cost,
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+        )
+
+    def sample(self, histogram: Histogram, runs: int, *, rng: Source | None = None) -> IntArray:
+        """Draw the released k, or 0, ``runs`` times; for simulations, since each run is a release of its own."""
+        each = Fraction(self.epsilon) * (1 - THRESHOLD_SHARE)
+        scale, delta_q = 2 / each, self.delta_q
+        scores = np.broadcast_to(self.distances(histogram), (runs, len(self.tested)))
+        first = first_above(
+            scores,
+            scale=scale,
+            threshold=lambda: -arb(delta_q).log() * scale.numerator / scale.denominator,
+            threshold_scale=scale / RATIO,
+            noise=LAPLACE,
+            rng=rng,
+        )
+        released: IntArray = np.where(first < 0, 0, np.asarray(self.tested)[first])
+        return released
+
+    def distances(self, histogram: Histogram) -> IntArray:
+        """Return the distance to instability of each tested rank, in the order of the tests."""
+        ranks = np.asarray(self.tested)
+        distances: IntArray = self.adjacency.distance(histogram.gaps(int(ranks.max())))[ranks - 1]
+        return distances
+
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome, to a relative 1e-12."""
+        if len(self.tested) > _LARGEST_LAW:
+            raise LawTooLarge(
+                f"a law of Top Stable is integrated for up to {_LARGEST_LAW} ranks",
+                f"{len(self.tested)} ranks",
+                "Lower k, or sample.",
+            )
+        chances = self.chances(tuple(self.distances(histogram).tolist()))
+        law: dict[Hashable, float] = {
+            (k, frozenset(histogram.top(k))): chance for k, chance in zip(self.tested, chances[:-1], strict=True)
+        }
+        return law | {(0, None): chances[-1]}
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out: one integral."""
+        if k not in self.tested:
+            return 0.0
+        at = self.tested.index(k)
+        return self.chances(tuple(self.distances(histogram).tolist()), wanted=(at,))[0]
+
+    def chances(self, distances: tuple[int, ...], wanted: tuple[int, ...] | None = None) -> list[float]:
+        """Return the chance that each test is the first to pass at these distances, and last that none is; or only of some."""
+        unit = Fraction(self.epsilon) * (1 - THRESHOLD_SHARE) / 2
+        return first_pass_law([d * unit for d in distances], threshold=self.delta_q, ratio=RATIO, wanted=wanted)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        plain: dict[str, Any] = {"name": self.name, "k": int(self.k), "max_k": int(self.max_k)}
+        if self.ranks is not None:
+            plain["ranks"] = list(self.ranks)
+        return plain | {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
+
+
+@lru_cache(maxsize=256)
+def tail_within(delta: float, tests: int) -> float:
+    r"""Return the largest delta_q, to a relative 1e-12, that keeps ``tests`` tests of unstable prefixes within delta.
+
+    ``tests * (2 dq^c + dq - c (dq^c + 2 dq)) / (4 (1 - c)) <= delta``, checked in ball arithmetic; never above 1.
+    """
+
+    def holds(dq: float) -> bool:
+        def spent() -> Any:
+            c, x = arb(RATIO.numerator) / RATIO.denominator, arb(dq)
+            return tests * (2 * x**c + x - c * (x**c + 2 * x)) / (4 * (1 - c))
+
+        return ball_up(enclose(spent)) <= delta
+
+    # The bracket is below dq (2c - 1)/(4 (c - 1)), which gives a start that holds.
+    start = float(4 * (RATIO - 1) / (2 * RATIO - 1)) * delta / tests * (1 - 1e-9)
+    return largest(holds, low=min(start, 1.0), high=1.0, relative=1e-12)
+
+
+def check_k(k: int, max_k: int) -> None:
+    """Refuse a k that is not a whole number from 1 to ``max_k``."""
+    check_max_k(max_k)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= max_k:
+        raise ParameterError(
+            "k must be a whole number from 1 to max_k", f"k={k}, max_k={max_k}", "Lower k or raise max_k."
+        )

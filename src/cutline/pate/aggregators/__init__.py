@@ -1,0 +1,1 @@
+r"""Aggregators: votes of teachers in, labels out, one file each."""

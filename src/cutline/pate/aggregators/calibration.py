@@ -1,0 +1,172 @@
+r"""How aggregators without a delta of their own spend a budget: order and one parameter, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
+
+from cutline.errors import BudgetError
+from cutline.mechanisms.adaptive.gap_tests import TableTest
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
+from cutline.privacy.conversion import rdp_within
+from cutline.privacy.curves.greedy import biases
+from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.registry import RULES, best_order
+
+INSIDE = 1 - 1e-9  # room for what curves and conversions round up
+_POLISH = 6
+_SURE = 0.95
+_SPENT = 1e-7
+_LONG_TABLE = 1500
+_FAILURE = 1e300
+
+
+def check_filter(budget: Budget, limits: Filter) -> None:
+    """Refuse a filter that admits more than the budget, or nothing."""
+    if not (budget.covers(limits) and limits.rdp > 0):
+        raise BudgetError(
+            "the filter must lie within the budget and leave something to spend",
+            f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
+            "Make it with budget.filter(order=..., delta_share=...).",
+        )
+
+
+@lru_cache(maxsize=256)
+def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers: int) -> BitTable:
+    r"""Return the voting table of which ``coins`` per query spend the budget, with the fewest votes needed to be sure.
+
+    What is minimised over the order is the margin at which a label comes out right with probability 0.95. The table is
+    cheap at its own order only, so after the search its order follows the order at which all coins convert best.
+    """
+    tosses = budget.releases * coins
+    if limits is not None:
+        check_filter(budget, limits)
+        return _table(limits.order, limits.rdp, tosses, teachers)
+    order = cheapest_order(budget, lambda order, rdp: margin_needed(order, rdp / tosses))
+    for _ in range(_POLISH):
+        table = _table(order, _allowed(budget, order), tosses, teachers)
+        better = best_order(_tosses(table, tosses), budget.delta)
+        if abs(better / order - 1) < 1e-7:
+            break
+        order = better
+    return table
+
+
+@lru_cache(maxsize=256)
+def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
+    """Return the stability table over a distance of which one coin per query spends the budget; the same for both relations."""
+    # One k and nothing to choose: what is left of StableTopK is its table over the distance, here in steps of 1.
+    steps = Adjacency.ADD_REMOVE
+    _, test = calibrated_parts(budget, limits, adjacency=steps, choices=1, choose="argmax", test="table")
+    assert isinstance(test, TableTest)  # noqa: S101 - it was asked for
+    table = test.table
+    for _ in range(0 if limits is not None else _POLISH):
+        # The search stops near the best order; follow the order at which the table converts best.
+        total = budget.releases * Cost.of(table, adjacency=steps, delta=table.values[0])
+        if RULES["rdp"](total, budget.delta) > budget.epsilon * (1 - _SPENT):
+            break
+        order = best_order(total, budget.delta)
+        rdp = rdp_within(order=order, epsilon=budget.epsilon, delta=budget.delta, slack=total.delta)
+        each = fraction_down(Fraction(rdp) / budget.releases * Fraction(INSIDE))
+        table = BitTable.stability(order=order, rdp=each, delta=table.values[0])
+    return table
+
+
+def _tosses(table: BitTable, tosses: int) -> Cost:
+    return tosses * Cost.of(table, adjacency=Adjacency.REPLACE)
+
+
+def _table(order: float, rdp: float, tosses: int, teachers: int) -> BitTable:
+    each = fraction_down(Fraction(rdp) / tosses * Fraction(INSIDE))
+    return BitTable.voting(order=order, rdp=each, teachers=teachers)
+
+
+def _allowed(budget: Budget, order: float) -> float:
+    return rdp_within(order=order, epsilon=budget.epsilon, delta=budget.delta, slack=0.0)
+
+
+def cheapest_order(budget: Budget, needed: Callable[[float, float], float]) -> float:
+    """Return the order at which the least is needed, given the order and what the budget allows there in all."""
+    from scipy.optimize import minimize_scalar
+
+    def objective(t: float) -> float:
+        order = 1 + math.exp(t)
+        allowed = _allowed(budget, order)
+        return math.log(needed(order, allowed)) if allowed > 0 else math.log(_FAILURE)
+
+    typical = math.log(2 * math.log(1 / budget.delta) / budget.epsilon + 1)
+    grid = [typical + step / 4 for step in range(-16, 25)]
+    at = min(range(len(grid)), key=lambda i: objective(grid[i]))
+    low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+    found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-5})
+    return 1 + math.exp(found.x)
+
+
+def margin_needed(order: float, rdp: float) -> float:
+    """Return by how many votes a majority must be ahead to come out right with probability 0.95; smooth."""
+    pace = math.sqrt(rdp / (2 * order))
+    angle = math.asin(math.sqrt(_SURE)) - math.pi / 4
+    if angle / pace > _LONG_TABLE:
+        return angle / pace  # the middle of a long table is sin^2 of a straight line
+    values = list(islice(biases(0.5, order=order, rdp=rdp, stop=1 - _SURE), 2 * _LONG_TABLE))
+    last, before = values[-1], values[-2] if len(values) > 1 else 0.5
+    share = (_logit(_SURE) - _logit(before)) / max(_logit(last) - _logit(before), 1e-12)
+    return max(len(values) - 2, 0) + min(max(share, 1e-6), 1.0)
+
+
+def _logit(p: float) -> float:
+    return math.log(p / max(1 - p, 2.0**-53))
+
+
+def largest_precision(
+    budget: Budget, limits: Filter | None, cost: Callable[[float], Cost], *, guess: float, rules: tuple[str, ...]
+) -> float:
+    r"""Return the largest precision 1/sigma whose cost over all queries stays within the budget, or the filter.
+
+    ``cost(precision)`` is that of one query and grows with the precision; ``guess`` is within a factor of 1000. ``rules`` are
+    those that can be the best for such costs and are quick.
+    """
+
+    def fits(precision: float) -> bool:
+        total = budget.releases * cost(precision)
+        if limits is not None:
+            return limits.admits(0.0, 0.0, total)
+        return any(RULES[rule](total, budget.delta) <= budget.epsilon for rule in rules)
+
+    if limits is not None:
+        check_filter(budget, limits)
+    return largest(fits, low=guess / 1000, high=guess * 1000, relative=1e-9)
+
+
+def typical_precision(budget: Budget, squared_sensitivity: float) -> float:
+    """Return roughly the precision 1/sigma at which Gaussian noise on every query spends the budget."""
+    rho = budget.epsilon**2 / (4 * (math.log(1 / budget.delta) + budget.epsilon))
+    return math.sqrt(2 * rho / (budget.releases * squared_sensitivity))
+
+
+def bit_precision(budget: Budget, limits: Filter | None, cost: Callable[[float], Cost], *, coins: int) -> float:
+    r"""Return the largest precision 1/sigma at which ``coins`` Gaussian bits per query spend the budget.
+
+    The curve of a bit is searched at one order, and the order follows the one at which all bits convert best.
+    """
+    guess = typical_precision(budget, coins)
+
+    def within(order: float, rdp: float) -> float:
+        allowed = rdp / budget.releases * INSIDE
+        return largest(lambda x: cost(x).rdp(order) <= allowed, low=guess / 100, high=guess * 100, relative=1e-10)
+
+    if limits is not None:
+        check_filter(budget, limits)
+        return within(limits.order, limits.rdp)
+    order = cheapest_order(budget, lambda order, rdp: order / rdp)
+    for _ in range(_POLISH):
+        found = within(order, _allowed(budget, order))
+        better = best_order(budget.releases * cost(found), budget.delta)
+        if abs(better / order - 1) < 1e-7:
+            break
+        order = better
+    return found

@@ -1,0 +1,250 @@
+r"""Voting with Gaussian noise: each count plus noise, compared with half of the teachers. The baselines of PATE.
+
+Only the comparison is released, so no noise is ever made: a label is a coin of bias ``Phi((n - T/2) / sigma)``, drawn exactly.
+The classes differ in what they charge: PATE for the whole vector of noisy counts, `BinaryVote` for the bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from cutline.errors import ParameterError
+from cutline.histogram import IntArray
+from cutline.pate.aggregators.base import check_public, moved_labels, plain
+from cutline.pate.aggregators.calibration import bit_precision, largest_precision, typical_precision
+from cutline.pate.aggregators.coin_votes import CoinVote, FloatArray
+from cutline.pate.panel import Panel
+from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
+from cutline.privacy.curves.base import check_positive
+from cutline.sampling.coins import Coins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianVote(CoinVote):
+    r"""A base: label i is set iff ``n_i + N(0, sigma^2) > T/2``.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the (virtual) noise on a count.
+    teachers, labels, adjacency, limit, budget
+        See `Panel`.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        Panel.__post_init__(self)
+        check_positive("sigma", self.sigma)
+
+    @property
+    def offset(self) -> float:
+        """The middle in standard deviations: half of the teachers over sigma, as a float, which is what the law uses."""
+        return middle(self.sigma, self.teachers)
+
+    def coins(self) -> Coins:
+        return _coins(self.sigma, self.teachers)
+
+    def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+        from scipy.special import ndtr
+
+        x = counts / self.sigma - self.offset
+        return ndtr(x), ndtr(-x)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        return plain(self, sigma=self.sigma)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PateGaussian(GaussianVote):
+    r"""Noisy counts of all labels, each compared with half of the teachers.
+
+    **Privacy.** The vector of counts has L2 sensitivity sqrt(labels) under both relations; releasing it with Gaussian noise
+    costs ``alpha labels / (2 sigma^2)``, and the labels are read off it [Mir17, Proposition 7; docs/proofs/gaussian-votes.md].
+    A ballot limit is refused: with one, this is `PateTau`.
+
+    References
+    ----------
+    [PSM18]; [ZYC20]; [SPEC] section 6.
+
+    Examples
+    --------
+    >>> vote = PateGaussian.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
+    >>> f"{vote.sigma:.2f}"
+    '12.22'
+    """
+
+    name: ClassVar[str] = "pate-gaussian"
+    reference: ClassVar[str] = "PSM18"
+    cost_rule: ClassVar[str] = "Gaussian vector of all counts"
+
+    def __post_init__(self) -> None:
+        GaussianVote.__post_init__(self)
+        if self.limit is not None:
+            raise ParameterError("pate-gaussian takes ballots as they are", f"limit={self.limit}", "Use pate-tau.")
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        teachers: int,
+        labels: int,
+        adjacency: Adjacency = Adjacency.REPLACE,
+        limits: Filter | None = None,
+    ) -> Self:
+        """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
+        check_public(teachers, labels)
+        adjacency = Adjacency(adjacency)
+        sigma = vector_sigma(budget, limits, squared_sensitivity=int(labels), adjacency=adjacency)
+        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one query."""
+        return vector_cost(self.sigma, self.labels, self.adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PateTau(GaussianVote):
+    r"""Ballots limited to ``limit`` labels, then noisy counts of all labels, each compared with half of the teachers.
+
+    **Privacy.** A limited ballot has L2 norm at most sqrt(limit): squared sensitivity ``limit`` under ADD_REMOVE,
+    ``min(labels, 2 limit)`` under REPLACE [ZYC20; docs/proofs/gaussian-votes.md].
+
+    References
+    ----------
+    [ZYC20]; [SPEC] section 6.
+    """
+
+    name: ClassVar[str] = "pate-tau"
+    reference: ClassVar[str] = "ZYC20"
+    cost_rule: ClassVar[str] = "Gaussian vector of limited ballots"
+
+    def __post_init__(self) -> None:
+        GaussianVote.__post_init__(self)
+        if self.limit is None:
+            raise ParameterError("pate-tau needs a ballot limit", "limit=None", "Pass limit=5, or use pate-gaussian.")
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        teachers: int,
+        labels: int,
+        limit: int,
+        adjacency: Adjacency = Adjacency.REPLACE,
+        limits: Filter | None = None,
+    ) -> Self:
+        """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
+        check_public(teachers, labels, limit)
+        adjacency = Adjacency(adjacency)
+        moved = moved_labels(labels, limit, adjacency)
+        sigma = vector_sigma(budget, limits, squared_sensitivity=moved, adjacency=adjacency)
+        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one query."""
+        return vector_cost(self.sigma, self.moved, self.adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryVote(GaussianVote):
+    r"""Each label its own noisy majority, composed, and charged as the bits they are.
+
+    **Privacy.** A label's bit costs the largest binary Rényi divergence between neighbouring counts, about 2/pi of what its
+    noisy count would; ``moved`` labels can move [docs/proofs/gaussian-votes.md; docs/proofs/gaussian-bit.md]. Adding noise of
+    ``sqrt(2) sigma`` to both the ayes and the noes and taking the larger is the same law.
+
+    References
+    ----------
+    [DBM23]; [SPEC] section 6.
+
+    Examples
+    --------
+    >>> budget = Budget(epsilon=2.0, delta=1e-6, releases=10)
+    >>> f"{BinaryVote.calibrate(budget, teachers=200, labels=3).sigma:.2f}"
+    '10.52'
+    """
+
+    name: ClassVar[str] = "binary-vote"
+    reference: ClassVar[str] = "DBM23"
+    cost_rule: ClassVar[str] = "one Gaussian bit per label that can move"
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        teachers: int,
+        labels: int,
+        adjacency: Adjacency = Adjacency.REPLACE,
+        limits: Filter | None = None,
+        limit: int | None = None,
+    ) -> Self:
+        """Spend the whole budget on ``budget.releases`` queries."""
+        check_public(teachers, labels, limit)
+        adjacency = Adjacency(adjacency)
+        moved = moved_labels(labels, limit, adjacency)
+
+        def cost(precision: float) -> Cost:
+            return moved * Cost.of(_bit(1 / precision, teachers), adjacency=adjacency)
+
+        sigma = 1 / bit_precision(budget, limits, cost, coins=moved)
+        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one query."""
+        return self.moved * Cost.of(_bit(self.sigma, self.teachers), adjacency=self.adjacency)
+
+
+def vector_cost(sigma: float, squared_sensitivity: int, adjacency: Adjacency) -> Cost:
+    """Return the cost of releasing a vector of counts with noise."""
+    return Cost.of(Gaussian(sigma=sigma, squared_sensitivity=float(squared_sensitivity)), adjacency=adjacency)
+
+
+@lru_cache(maxsize=256)
+def vector_sigma(budget: Budget, limits: Filter | None, *, squared_sensitivity: int, adjacency: Adjacency) -> float:
+    """Return the least noise with which all queries' vectors stay within the budget; Gaussian DP composes them exactly."""
+    guess = typical_precision(budget, squared_sensitivity)
+    return 1 / largest_precision(
+        budget,
+        limits,
+        lambda precision: vector_cost(1 / precision, squared_sensitivity, adjacency),
+        guess=guess,
+        rules=("gdp", "rdp"),
+    )
+
+
+def middle(sigma: float, teachers: int) -> float:
+    """Return half of the teachers in standard deviations."""
+    return teachers / (2 * sigma)
+
+
+def _bit(sigma: float, teachers: int) -> GaussianBit:
+    # pi(n) = Phi(n / sigma - offset) over all n >= 0: the counts 0..teachers and beyond, so never too cheap.
+    return GaussianBit(sigma=sigma, offset=middle(sigma, teachers), reach=1)
+
+
+@lru_cache(maxsize=64)
+def _coins(sigma: float, teachers: int) -> Coins:
+    from scipy.special import ndtr
+
+    offset = middle(sigma, teachers)
+
+    def bias(entry: int) -> Any:
+        if entry == Fraction(offset) * Fraction(sigma):
+            return Fraction(1, 2)
+        return ((arb(offset) - arb(entry) / arb(sigma)) / arb(2).sqrt()).erfc() / 2
+
+    return Coins.of_reals(ndtr(np.arange(teachers + 1) / sigma - offset), bias)

@@ -1,0 +1,235 @@
+r"""Choose how many labels to answer, certify that the set is stable, and answer those; the paper's way, and ours by confidence.
+
+Both aggregators are StableTopK over the labels of one query, run for all queries at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cutline.errors import ParameterError
+from cutline.histogram import IntArray
+from cutline.mechanisms.adaptive.choosers import Chooser
+from cutline.mechanisms.adaptive.gap_tests import GapTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
+from cutline.pate.aggregators.base import Votes, check_listable, check_public, labelled, plain
+from cutline.pate.aggregators.confidence import confidences, majorities
+from cutline.pate.labels import MISSING, Int8Array, Labels
+from cutline.pate.panel import Panel
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.release import Law
+from cutline.sampling import Source, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableSetVote(Panel):
+    r"""A base: subclasses say what labels are ranked by, and what the answer of a set is.
+
+    Parameters
+    ----------
+    preference
+        The window of set sizes, and what is preferred inside it; at most the number of labels.
+    chooser, test
+        As for `cutline.mechanisms.adaptive.stable_top_k.StableTopK`.
+    teachers, labels, adjacency, limit, budget
+        See `Panel`.
+    """
+
+    preference: Preference
+    chooser: Chooser
+    test: GapTest
+
+    def __post_init__(self) -> None:
+        Panel.__post_init__(self)
+        check_window(self.preference, self.labels)
+        if not self.chooser.shows_k and not self.test.certifies_choice and len(self.preference.choices) > 1:
+            raise ParameterError("choosing by argmax needs the table test", "", "Use test='table' or choose='em'.")
+
+    @classmethod
+    @abstractmethod
+    def constants(cls, adjacency: Adjacency) -> Adjacency:
+        """Return the relation whose constants bound how far one person moves what labels are ranked by."""
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        teachers: int,
+        labels: int,
+        adjacency: Adjacency = Adjacency.REPLACE,
+        limits: Filter | None = None,
+        limit: int | None = None,
+        max_k: int | None = None,
+        min_k: int = 1,
+        choose: str = "em",
+        test: str = "table",
+    ) -> Self:
+        """Spend the whole budget on ``budget.releases`` queries; choose and test as for `StableTopK.calibrate`."""
+        check_public(teachers, labels, limit)
+        adjacency = Adjacency(adjacency)
+        preference = Preference(max_k=labels if max_k is None else max_k, min_k=min_k)
+        check_window(preference, labels)
+        chooser, gap_test = calibrated_parts(
+            budget,
+            limits,
+            adjacency=cls.constants(adjacency),
+            choices=len(preference.choices),
+            choose=choose,
+            test=test,
+        )
+        return cls(
+            preference=preference,
+            chooser=chooser,
+            test=gap_test,
+            teachers=teachers,
+            labels=labels,
+            adjacency=adjacency,
+            limit=limit,
+            budget=budget,
+        )
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one query, answered or withheld."""
+        constants = self.constants(self.adjacency)
+        return Cost(adjacency=self.adjacency, uses=self.chooser.cost(constants).uses + self.test.cost(constants).uses)
+
+    @abstractmethod
+    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        """Return, for rows of counts, every label's rank from 0, and the gaps below the ranks 1..max_k."""
+
+    @abstractmethod
+    def answers(self, counts: IntArray, inside: Any) -> Int8Array:
+        """Return the labels that go out where ``inside`` says which labels are in the released set."""
+
+    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
+        """Answer a batch of queries. How large a withheld set would have been is not shown."""
+        source = resolve(rng)
+        counts = self.counted(votes)
+        ranks, gaps = self.ranked(counts)
+        constants = self.constants(self.adjacency)
+        scores = self.preference.scores(gaps)
+        chosen = self.preference.choices[self.chooser.draw(scores, constants, source)]
+        gap = np.take_along_axis(gaps, chosen[:, None] - 1, axis=1)[:, 0]
+        passed = self.test.passes(gap, self.chooser.slack(scores, constants), constants, source)
+        values = self.answers(counts, ranks < chosen[:, None])
+        values[~passed] = MISSING
+        return labelled(self, values, budget=self.budget, seeded=source.seeded)
+
+    def law(self, votes: Votes) -> Law:
+        """Return the exact law of one query, to a relative 1e-12."""
+        check_listable(self.labels + 1, self.labels)
+        counts = self.counted(votes, dimensions=1)[None, :]
+        ranks, gaps = self.ranked(counts)
+        constants = self.constants(self.adjacency)
+        scores, choices = self.preference.scores(gaps), self.preference.choices
+        window = gaps[0, choices - 1]
+        slack = np.broadcast_to(self.chooser.slack(scores, constants), window.shape)
+        chance = self.chooser.law(scores, constants)[0]
+        yes, no = self.test.chances(window, slack, constants)
+        withheld = (None,) * self.labels
+        law: dict[Hashable, float] = {withheld: float((chance * no).sum())}
+        for k, p in zip(choices.tolist(), (chance * yes).tolist(), strict=True):
+            row = self.answers(counts, ranks < k)[0].tolist()
+            outcome = tuple(None if value == MISSING else value for value in row)
+            law[outcome] = law.get(outcome, 0.0) + p
+        return law
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        window = {"min_k": self.preference.min_k, "max_k": self.preference.max_k}
+        return plain(self, **window, choose=self.chooser.name, test=self.test.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableTopKVote(StableSetVote):
+    r"""The labels with the most votes are set, the others are not, where that set is stable; otherwise the query is withheld.
+
+    The paper's aggregator, with the constants of the relation it is used under.
+
+    **Privacy.** `StableTopK` on the counts of a closed domain, of which less is shown: a withheld query does not tell k
+    [docs/proofs/stable-top-k.md; docs/proofs/stable-sets.md].
+
+    References
+    ----------
+    [ZW22] Algorithm 2 and section on PATE; [SPEC] section 6.
+    """
+
+    name: ClassVar[str] = "stable-top-k-vote"
+    reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
+
+    @classmethod
+    def constants(cls, adjacency: Adjacency) -> Adjacency:
+        """Take the relation as it is: counts move as it says."""
+        return adjacency
+
+    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        ranks, top = ranking(counts)
+        below = np.concatenate([top[:, 1:], np.zeros((len(top), 1), dtype=np.int64)], axis=1)
+        return ranks, (top - below)[:, : self.preference.max_k]
+
+    def answers(self, counts: IntArray, inside: Any) -> Int8Array:  # noqa: ARG002 - a set of labels is its own answer
+        values: Int8Array = inside.astype(np.int8)
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableConfident(StableSetVote):
+    r"""The majorities, yes or no, of the labels the ensemble is surest of, where that set is stable; the rest are missing.
+
+    **Privacy.** `StableTopK` on the confidences m_i. One ballot moves each by at most 1, in any directions and under either
+    relation (a ballot that joins makes a yes surer and a no less sure), so the constants are those of REPLACE always. Below the
+    last label the gap is read as ``2 min_i m_i``, which makes its distance ``min_i m_i - 1``
+    [docs/proofs/stable-sets.md].
+
+    References
+    ----------
+    [SPEC] section 6.
+
+    Examples
+    --------
+    >>> vote = StableConfident.calibrate(Budget(epsilon=2.0, delta=1e-6), teachers=400, labels=4)
+    >>> vote.release(np.array([[395, 6, 390, 201]])).values.tolist()
+    [[1, 0, 1, -1]]
+    """
+
+    name: ClassVar[str] = "stable-confident"
+    reference: ClassVar[str] = "ZW22"
+    cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
+
+    @classmethod
+    def constants(cls, adjacency: Adjacency) -> Adjacency:  # noqa: ARG003 - the same under both
+        """Take REPLACE always: confidences move both ways even when one ballot joins."""
+        return Adjacency.REPLACE
+
+    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        ranks, top = ranking(confidences(counts, self.teachers))
+        gaps = np.concatenate([top[:, :-1] - top[:, 1:], 2 * top[:, -1:]], axis=1)
+        return ranks, gaps[:, : self.preference.max_k]
+
+    def answers(self, counts: IntArray, inside: Any) -> Int8Array:
+        return np.where(inside, majorities(counts, self.teachers), np.int8(MISSING))
+
+
+def ranking(scores: IntArray) -> tuple[IntArray, IntArray]:
+    """Return every label's rank from 0, ties by index, and the scores by rank."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(scores.shape[1]), order.shape), axis=1)
+    return ranks, np.take_along_axis(scores, order, axis=1)
+
+
+def check_window(preference: Preference, labels: int) -> None:
+    """Refuse to choose a set of more labels than there are."""
+    if preference.max_k > labels:
+        raise ParameterError(
+            "max_k must be at most the number of labels", f"max_k={preference.max_k}, labels={labels}", "Lower max_k."
+        )

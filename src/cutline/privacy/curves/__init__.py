@@ -1,0 +1,1 @@
+r"""Privacy curves: what one step costs at every Rényi order, one file a curve."""

@@ -1,0 +1,105 @@
+r"""What one use of a mechanism costs at every Rényi order: the protocol, and the register of kinds.
+
+A curve is inert public data. What else is known about it (zCDP, Gaussian DP, its privacy profile) it says by having the
+attribute of `Concentrated`, `Normal` or `Profiled`; rules ask for no more than that. It is serialised as its fields plus
+its ``kind`` and read back equal; a cost is a bag of curves (`cutline.privacy.cost`), and rules turn costs into epsilons
+(`cutline.privacy.rules.registry`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.errors import ParameterError
+
+
+@runtime_checkable
+class Curve(Protocol):
+    """The Rényi curve of ONE use, an upper bound in both directions between neighbours."""
+
+    kind: ClassVar[str]
+
+    def rdp(self, order: float) -> float:
+        """Return the Rényi divergence bound at ``order`` > 1, rounded up; ``math.inf`` as order asks for pure DP."""
+        ...
+
+
+@runtime_checkable
+class Concentrated(Protocol):
+    """A curve that is also rho-zCDP: ``rdp(order) <= rho * order`` for every order."""
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter, rounded up."""
+        ...
+
+
+@runtime_checkable
+class Normal(Protocol):
+    """A curve that is exactly mu-Gaussian DP."""
+
+    @property
+    def mu(self) -> float:
+        """The separation of the two unit normal laws, rounded up."""
+        ...
+
+
+@runtime_checkable
+class Profiled(Protocol):
+    """A curve whose privacy profile is known, so that privacy-loss distributions can compose it."""
+
+    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return, for each (possibly negative) epsilon, the largest hockey-stick divergence between neighbours."""
+        ...
+
+
+_KINDS: dict[str, type[Any]] = {}
+
+
+def register(kind: type[Any]) -> type[Any]:
+    """Make a curve class readable from plain data."""
+    _KINDS[kind.kind] = kind
+    return kind
+
+
+def curve_to_dict(curve: Curve) -> dict[str, Any]:
+    """Return the curve as plain data."""
+    record: Any = curve  # a protocol cannot say that every curve is a dataclass
+    plain = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    return {"kind": curve.kind} | {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
+
+
+def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
+    """Read a curve back from plain data; the class checks its own fields."""
+    if plain.get("kind") not in _KINDS:
+        raise ParameterError(
+            "a curve's kind must be a known one",
+            f"kind={plain.get('kind')!r}",
+            f"Known: {', '.join(sorted(_KINDS))}.",
+        )
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
+    build: Callable[..., Curve] = _KINDS[plain["kind"]]
+    return build(**fields)
+
+
+def check_order(order: float) -> None:
+    """Refuse a Rényi order that is not above 1 (NaN included)."""
+    if not order > 1:
+        raise ParameterError("a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a finite number above 0 (NaN included)."""
+    if not 0 < value < float("inf"):
+        raise ParameterError(f"{name} must be finite and above 0", f"{name}={value}", f"Pass {name} > 0.")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse a delta that is not in [0, 1) (NaN included)."""
+    if not 0 <= value < 1:
+        raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={value}", f"Try {name}=1e-6.")

@@ -1,0 +1,215 @@
+r"""The best way to release one bit about an integer that one person can move by 1.
+
+A bit table is a nondecreasing sequence of probabilities of answering "yes". Neighbouring entries are as far apart as the
+privacy bound allows and no farther, so no noise-and-threshold scheme of the same cost says "yes" more often above the
+threshold. The table is the mechanism: its floats are exact probabilities, rounded to the safe side, and every
+inequality they must satisfy is proved in ball arithmetic when the table is built.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx
+
+from cutline.errors import ParameterError
+from cutline.privacy.curves.base import check_order, check_positive, register
+from cutline.privacy.curves.greedy import fall_from_above, rise_from_below
+from cutline.privacy.divergence import CoinPairs, coin_divergence_ball, coin_profile
+from cutline.privacy.rounding import ball_down
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+# A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
+ALMOST_ONE = 1 - 2.0**-50
+_LONGEST = 1_000_000  # values; a cost so small that a table would be longer is refused
+
+
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitTable:
+    r"""A nondecreasing sequence of coin biases, constant outside the stored range.
+
+    **Privacy.** Answering with the coin ``pi(n)`` costs, between n and n + 1, the larger of the two binary Rényi
+    divergences; `rdp` is the exact maximum over n [docs/proofs/bit-table.md].
+
+    Parameters
+    ----------
+    values
+        ``pi(start), pi(start + 1), ...``; the first holds below ``start``, the last holds above.
+    start
+        The integer of the first value.
+
+    Examples
+    --------
+    >>> table = BitTable.stability(order=8.0, rdp=0.25, delta=1e-6)
+    >>> [f"{p:.4f}" for p in table(np.array([0, 5, 10, 15, 20]))]
+    ['0.0000', '0.0018', '0.0846', '0.6262', '0.9699']
+    >>> 0.2499999 < table.rdp(8.0) < 0.2500001
+    True
+    """
+
+    kind: ClassVar[str] = "bit-table"
+    values: tuple[float, ...]
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.values, dtype=np.float64)
+        if array.size == 0 or not np.all((array >= 0) & (array <= 1)) or np.any(np.diff(array) < 0):
+            raise ParameterError(
+                "a bit table must be a nondecreasing sequence of probabilities",
+                "",
+                "Build it with a classmethod.",
+            )
+
+    @classmethod
+    def stability(cls, *, order: float, rdp: float, delta: float) -> Self:
+        r"""Build the stability test: ``pi(0) = delta``, then greedy upwards at one order.
+
+        Neighbours whose top sets differ both have distance 0, so delta is all that can go wrong there; neighbours with
+        the same set are at most one step apart. No table that keeps both is larger anywhere [docs/proofs/bit-table.md].
+        """
+        check_order(order)
+        check_positive("rdp", rdp)
+        check_positive("delta", delta)
+        if delta >= ALMOST_ONE:
+            raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
+        _check_length(math.pi / 2 * math.sqrt(2 * order / rdp), f"order={order:.3g}, rdp={rdp:.3g}")
+        return cls(values=tuple(_proved_rise(delta, order, rdp)))
+
+    @classmethod
+    def voting(cls, *, order: float, rdp: float, teachers: int) -> Self:
+        r"""Build the vote of a fixed number of teachers: symmetric about the middle, greedy outwards.
+
+        With an even number the middle is 1/2; with an odd one the two middle coins p and 1 - p are as far apart as the
+        cost allows. ``pi(T - n) = 1 - pi(n)`` holds exactly in floats.
+        """
+        check_order(order)
+        check_positive("rdp", rdp)
+        if isinstance(teachers, bool) or not isinstance(teachers, int | np.integer) or teachers < 1:
+            raise ParameterError("teachers must be a whole number of at least 1", f"teachers={teachers}", "")
+        first = 0.5 if teachers % 2 == 0 else _proved_middle(order, rdp)
+        upper = [p for p, _ in zip(_proved_rise(first, order, rdp), range(teachers // 2 + 1), strict=False)]
+        # Floats in [1/2, 1) are multiples of 2^-53, so 1 - p is exact and so is the symmetry.
+        lower = [1 - p for p in reversed(upper if teachers % 2 else upper[1:])]
+        return cls(values=tuple(lower + upper), start=teachers // 2 + teachers % 2 - len(lower))
+
+    @classmethod
+    def approximate(cls, *, epsilon: float, delta: float) -> Self:
+        r"""Build the (epsilon, delta) form: ``pi(n+1) = min(e^eps pi + delta, 1 - e^-eps (1 - pi - delta), 1)``.
+
+        Its pairs are (epsilon, delta)-DP, not Rényi: charge `Pure` with the same delta, once.
+        """
+        check_positive("epsilon", epsilon)
+        check_positive("delta", delta)
+        if delta >= 1:
+            raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
+        _check_length(math.log1p(epsilon / delta) / epsilon, f"epsilon={epsilon:.3g}, delta={delta:.3g}")
+        values = [delta]
+        with ctx.workprec(160):
+            grow, shrink, slack = arb(epsilon).exp(), (-arb(epsilon)).exp(), arb(delta)
+            while values[-1] < 1 and len(values) < _LONGEST:
+                p = arb(values[-1])
+                rest = 1 - p - slack
+                after = min(ball_down(grow * p + slack), 1.0 if rest <= 0 else ball_down(1 - shrink * rest), 1.0)
+                if after <= values[-1]:
+                    break  # within one float of certainty
+                values.append(after)
+        return cls(values=tuple(values))
+
+    def __call__(self, n: IntArray) -> FloatArray:
+        """Return the probability of "yes" at each n."""
+        index = np.clip(np.asarray(n) - self.start, 0, len(self.values) - 1)
+        return np.asarray(self.values, dtype=np.float64)[index]
+
+    def rdp(self, order: float) -> float:
+        """Return the exact maximum over n and both directions at this order, rounded up."""
+        check_order(order)
+        return _dearest(self.values, order)
+
+    def profile(self, epsilons: FloatArray) -> FloatArray:
+        """Return the upper envelope of the profiles of all neighbouring coins, both ways."""
+        return coin_profile(*_pairs(self.values), epsilons)
+
+    def __repr__(self) -> str:
+        return f"BitTable({len(self.values)} values from n = {self.start})"
+
+
+def _check_length(values: float, got: str) -> None:
+    """Refuse a table that would not fit: the middle alone takes about this many values."""
+    if values > _LONGEST / 4:
+        raise ParameterError(
+            f"a table must fit in {_LONGEST} values", got, "Raise epsilon or delta, or plan fewer releases."
+        )
+
+
+@lru_cache(maxsize=256)
+def _pairs(values: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+    array = np.asarray(values, dtype=np.float64)
+    return array[:-1], array[1:]
+
+
+@lru_cache(maxsize=256)
+def _both_ways(values: tuple[float, ...]) -> CoinPairs:
+    low, high = _pairs(values)
+    return CoinPairs.of(np.concatenate([high, low]), np.concatenate([low, high]))
+
+
+@lru_cache(maxsize=4096)
+def _dearest(values: tuple[float, ...], order: float) -> float:
+    return float(_both_ways(values).divergence(order).max(initial=0.0))
+
+
+def _within(p: float, q: float, order: float, rdp: float) -> bool:
+    """Prove both directions between two coins inside (0, 1)."""
+    bound: Any = arb(rdp)
+    return bool(coin_divergence_ball(p, q, order) <= bound) and bool(coin_divergence_ball(q, p, order) <= bound)
+
+
+def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:
+    """Yield the greedy values from ``start``, each proved against the one before; ends at or just below `ALMOST_ONE`."""
+    p, up, down = start, None, None
+    yield p
+    for _ in range(_LONGEST):
+        if p >= ALMOST_ONE:
+            return
+        after = 1.0
+        if p < 0.5:
+            up = rise_from_below(p, order, rdp, up)
+            after = p * math.exp(up)
+        if p + after > 1:
+            down = fall_from_above(1 - p, order, rdp, down)
+            after = 1 - (1 - p) * math.exp(-down)
+        after = _safe(p, min(after, ALMOST_ONE), order, rdp)
+        if after <= p:
+            return  # the next float would already be too far: a constant tail is free
+        p = after
+        yield p
+
+
+def _safe(p: float, after: float, order: float, rdp: float) -> float:
+    """Lower ``after`` by as little as it takes to prove the step from ``p``; never below ``p``."""
+    slack = 2.0**-48
+    while after > p and not _within(p, after, order, rdp):
+        lower = after - slack * min(after, 1 - after, after - p)
+        after = max(p, min(lower, math.nextafter(after, 0)))
+        slack *= 4
+    return max(p, after)
+
+
+def _proved_middle(order: float, rdp: float) -> float:
+    """Return the largest p >= 1/2 with ``D(Bern(p) || Bern(1-p)) <= rdp``, proved."""
+    low, high = 0.5, ALMOST_ONE
+    if _within(1 - high, high, order, rdp):
+        return high
+    while math.nextafter(low, 1) < high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(1 - middle, middle, order, rdp) else (low, middle)
+    return low

@@ -1,0 +1,65 @@
+"""The Rényi curve of pure differential privacy, and nothing else known about the mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from cutline.privacy.curves.base import check_order, check_positive, register
+from cutline.privacy.rounding import ball_up, enclose, fraction_up
+
+
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pure:
+    r"""One epsilon-DP step.
+
+    **Privacy.** Randomised response is the worst case: ``ln((sinh(a eps) - sinh((a-1) eps)) / sinh eps) / (a-1)``
+    [BS16, Lemma 9]; also at most ``a eps^2 / 2``.
+
+    Examples
+    --------
+    >>> f"{Pure(epsilon=1.0).rdp(2.0):.4f}", Pure(epsilon=1.0).rdp(float("inf"))
+    ('0.7353', 1.0)
+    """
+
+    kind: ClassVar[str] = "pure"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+
+    @property
+    def rho(self) -> float:
+        """``eps^2 / 2`` [BS16, Proposition 4]."""
+        return fraction_up(Fraction(self.epsilon) ** 2 / 2)
+
+    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the profile of randomised response."""
+        x = np.asarray(epsilons, dtype=np.float64)
+        yes = 1 / (1 + math.exp(-self.epsilon))
+        scale = np.exp(np.minimum(x, self.epsilon))
+        return np.where(
+            x >= self.epsilon, 0.0, np.maximum(yes - scale * (1 - yes), 0.0) + np.maximum(1 - yes - scale * yes, 0.0)
+        )
+
+    def rdp(self, order: float) -> float:
+        """Return the exact curve of randomised response, rounded up."""
+        check_order(order)
+        return self.epsilon if order == math.inf else _exact(self.epsilon, order)
+
+
+@lru_cache(maxsize=4096)
+def _exact(epsilon: float, order: float) -> float:
+    def curve() -> Any:
+        e, a = arb(epsilon), arb(order)
+        return (((a * e).sinh() - ((a - 1) * e).sinh()) / e.sinh()).log() / (a - 1)
+
+    return min(ball_up(enclose(curve)), epsilon)

@@ -1,0 +1,217 @@
+r"""The exact price of bounded-range steps chosen one after the other: a value recursion instead of a Rényi order.
+
+An adversary who sees every answer before the next step picks, at each step, the worst bounded-range pair for where the
+log-ratio stands. With ``V_n(x)`` the largest hockey-stick divergence at ``e^x`` after n steps,
+
+    V_0(x) = (1 - e^x)_+,   V_n(x) = max over t in [0, eps] of p_t V_{n-1}(x - t) + (1 - p_t) V_{n-1}(x - t + eps),
+
+``p_t = (1 - e^{t-eps}) / (1 - e^-eps)``, is attained by a sequence of exponential mechanisms, so no accountant can be
+tighter for them [DDR20; docs/proofs/exact.md]. Here it is bounded from above on a grid, to second order in its step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from cutline.privacy.curves.base import Curve, Normal, Profiled
+from cutline.privacy.curves.bounded_range import BoundedRange
+from cutline.privacy.curves.gaussian import normal_profile
+
+if TYPE_CHECKING:
+    from cutline.privacy.cost import Cost
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Profile: TypeAlias = Callable[[FloatArray], FloatArray]
+
+_WORK = 16_000_000  # grid points times candidates times steps: about 0.2 s
+_MOST_CELLS, _FEWEST_CELLS = 1 << 16, 4  # grid cells per step of range epsilon
+_LARGEST_BLOCK = 1 << 20  # numbers in one array
+_MOST_STEPS = 5_000
+_OUT_OF_SIGHT = 1e-4  # share of delta left beyond the ends of a grid
+_UP = 1 + 2.0**-46  # covers the rounding of one step of the recursion: sums of four non-negative products
+_TINIEST = 1e-290  # added at every step, above anything that underflows
+_SMALLEST_DELTA = 1e-250
+_FINER = 4  # cells of the other parts' grid per cell of the recursion's
+_MOST_LOSSES = 1 << 13  # points of the other parts' grid on one side of 0
+_LONGEST = 700.0  # no profile is followed farther
+_CONVOLUTION_ERROR = 1e-14  # absolute, of composing in floats by Fourier transform
+
+
+def exact(cost: Cost, delta: float) -> float:
+    r"""Compose bounded-range steps exactly, with everything else that has a privacy profile placed before them.
+
+    **Privacy.** Holds for any adaptive order of the uses, costs fixed in advance [docs/proofs/exact.md]. Steps of one
+    epsilon, those that weigh most, go through the recursion; all other uses enter by their dominating pairs.
+
+    Returns
+    -------
+    float
+        The epsilon at ``delta``, rounded up; infinite where the rule does not apply: no bounded-range use, or another
+        use whose privacy profile is not known.
+
+    Examples
+    --------
+    >>> from cutline.privacy import Adjacency, BoundedRange, Cost
+    >>> step = Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)
+    >>> f"{exact(600 * step, 4e-7):.2f} against {(600 * step).epsilons(4e-7)['rdp']:.2f}"
+    '2.94 against 3.13'
+    """
+    steps: Counter[float] = Counter()
+    for use in cost.uses:
+        if isinstance(use.curve, BoundedRange):
+            steps[use.curve.epsilon] += use.times
+    others = [(use.curve, use.times) for use in cost.uses if not isinstance(use.curve, BoundedRange)]
+    share = _share(cost.delta, delta)
+    if not steps or not share >= _SMALLEST_DELTA or not all(_has_profile(curve) for curve, _ in others):
+        return math.inf
+    epsilon = max(steps, key=lambda e: steps[e] * e * e)
+    times = steps.pop(epsilon)
+    others += [(BoundedRange(epsilon=e), n) for e, n in steps.items()]
+    if times > _MOST_STEPS:
+        return math.inf
+    cells = cells_within(epsilon, times, share)
+    if others:
+        return _together(epsilon, times, others, cells, share)
+    return _first_below(*adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share)), share)
+
+
+def cells_within(epsilon: float, times: int, share: float) -> int:
+    """Return how finely ``[0, epsilon]`` can be divided for a fraction of a second's work."""
+    length = _reach(epsilon, times, share) / epsilon  # the grid has length * cells points, each with cells candidates
+    room = min(_WORK / max(times - 1, 1), _LARGEST_BLOCK) if times > 1 else math.inf
+    return max(_FEWEST_CELLS, int(min(math.sqrt(room / length), _MOST_CELLS / length)))
+
+
+def adaptive_profile(epsilon: float, times: int, cells: int, reach: float) -> tuple[float, FloatArray]:
+    r"""Bound the privacy profile of ``times`` adaptive steps at ``0, h, 2h, ...`` up to ``reach``; return h and the bounds.
+
+    Between two grid points, the chord in ``e^x`` is a bound; beyond the last one, its value is; below 0,
+    ``V(-x) = 1 - e^{-x} (1 - V(x))``.
+    """
+    h = epsilon / cells * (1 + 2.0**-50)
+    size = max(math.ceil(reach / h), cells) + 1
+    left = h * np.arange(cells, -1, -1)  # epsilon - x, exact near 0
+    values = np.zeros(size)
+    values[: cells + 1] = np.expm1(-left / 2) ** 2 / -math.expm1(-cells * h)  # one step, closed form
+    values = values * _UP + _TINIEST
+    t = h * np.arange(cells + 1)
+    up = np.expm1(-left) / math.expm1(-cells * h)  # p_t: the log-ratio moves by t
+    down = math.exp(-cells * h) * np.expm1(t) / -math.expm1(-cells * h)  # 1 - p_t: by t - epsilon
+    up, down = up[:, None], down[:, None]
+    lower, whole = t[:0:-1], np.empty(size + 2 * cells)
+    room = np.empty((3, cells + 1, size if times > 1 else 0))
+    for _ in range(times - 1):
+        whole[:cells] = -np.expm1(-lower) + np.exp(-lower) * values[cells:0:-1]
+        whole[cells : cells + size] = values
+        whole[cells + size :] = values[-1]
+        values = _worst(sliding_window_view(whole, size), up, down, h, room) * _UP + _TINIEST
+    return h, np.minimum(values, 1.0)
+
+
+def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float, room: FloatArray) -> FloatArray:
+    """Return the largest mean over all t, on and off the grid; row i of ``shifted`` is V moved by i - cells points.
+
+    ``room`` is three scratch arrays: fresh ones at every step would cost more time than the arithmetic.
+    """
+    cells, step = len(shifted) // 2, math.exp(h)
+    after_up, after_down = shifted[cells::-1], shifted[: cells - 1 : -1]  # V(x - t) and V(x - t + eps)
+    at, between, term = room[0], room[1, :-1], room[2, :-1]
+    np.multiply(up, after_up, out=at)
+    at += np.multiply(down, after_down, out=room[2])
+    # Off the grid the mean is at most the parabola with Bernstein coefficients at[s], between[s], at[s+1].
+    np.multiply(step / 2 * up[:-1], after_up[1:], out=between)
+    between += np.multiply(step / 2 * down[:-1], after_down[1:], out=term)
+    between += np.multiply(up[1:] / (2 * step), after_up[:-1], out=term)
+    between += np.multiply(down[1:] / (2 * step), after_down[:-1], out=term)
+    # Its top is at[s] + a^2 / (a + b) where a = between - at[s] and b = between - at[s+1] are positive, else at an end.
+    second = np.maximum(np.subtract(between, at[1:], out=term), 0.0, out=term)
+    first = np.maximum(np.subtract(between, at[:-1], out=between), 0.0, out=between)
+    second += first
+    second += _TINIEST  # never divide by 0; where b is 0 the top is at most at[s] + a = at[s+1] or below it
+    first *= np.divide(first, second, out=second)
+    first += at[:-1]
+    tops: FloatArray = np.maximum(first.max(axis=0), at[-1])
+    return tops
+
+
+def _first_below(h: float, values: FloatArray, share: float) -> float:
+    """Return the first x, rounded up, at which the chord through the bounds is at most ``share``."""
+    above = np.flatnonzero(values > share)
+    if above.size == 0:
+        return 0.0
+    last = int(above[-1])
+    if last + 1 == len(values):
+        return math.inf
+    part = (values[last] - share) / (values[last] - values[last + 1])
+    return float((last * h + math.log1p(part * math.expm1(h))) * (1 + 2.0**-44))
+
+
+def _reach(epsilon: float, times: int, share: float) -> float:
+    """Return where the profile has fallen to a small part of ``share``: eps^2/8-zCDP, or pure DP."""
+    rho = times * epsilon * epsilon / 8
+    return min(times * epsilon, rho + 2 * math.sqrt(rho * -math.log(_OUT_OF_SIGHT * share)))
+
+
+def _share(slack: float, delta: float) -> float:
+    """Return ``(delta - slack) / (1 - slack)``, rounded down; not positive if delta is used up."""
+    return (delta - slack) / (1 - slack) * (1 - 2.0**-50) if slack < delta else 0.0
+
+
+def _has_profile(curve: Curve) -> bool:
+    return isinstance(curve, Profiled) or _separation(curve) > 0
+
+
+def _separation(curve: Curve) -> float:
+    """Return the curve's Gaussian-DP parameter, or 0 if it has none."""
+    return curve.mu if isinstance(curve, Normal) and curve.mu < math.inf else 0.0
+
+
+def _together(epsilon: float, times: int, others: list[tuple[Curve, int]], cells: int, share: float) -> float:
+    """Compose the profile of the adaptive steps with the dominating pairs of the other uses."""
+    share = share * (1 - 1e-9) - _CONVOLUTION_ERROR
+    if not share > 0:
+        return math.inf
+    parts: list[tuple[Profile, int]] = []
+    parts += [(c.profile, n) for c, n in others if isinstance(c, Profiled) and not _separation(c)]
+    mu = math.sqrt(sum(n * _separation(curve) ** 2 for curve, n in others)) * (1 + 2.0**-50)
+    if mu > 0:  # Gaussians compose to one Gaussian
+        parts.append((lambda x: normal_profile(mu, x), 1))
+    ends = [_end(profile, _OUT_OF_SIGHT * share / n) for profile, n in parts]
+    longest = max(*ends, _reach(epsilon, times, share))
+    cells = max(_FEWEST_CELLS, min(cells, int(_MOST_LOSSES * epsilon / (_FINER * longest))))
+    h, values = adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share))
+    fine = h / _FINER
+    part = np.expm1(fine * np.arange(_FINER)) / math.expm1(h)
+    chords = values[:-1, None] + np.diff(values)[:, None] * part
+    losses = _connected(fine, np.append(chords, values[-1]))
+    for (profile, n), end in zip(parts, ends, strict=True):
+        points: FloatArray = fine * np.arange(math.ceil(end / fine) + 1, dtype=np.float64)
+        losses = losses.compose(_connected(fine, profile(points)).self_compose(n))
+    return float(losses.get_epsilon_for_delta(share)) * (1 + 2.0**-40)
+
+
+def _end(profile: Profile, share: float) -> float:
+    """Return a point where the profile is at most ``share``; what lies beyond will count as infinite loss."""
+    end = 2.0**-10
+    while end < _LONGEST and not profile(np.full(1, end))[0] <= share:
+        end *= 1.25
+    return end
+
+
+def _connected(step: float, values: FloatArray) -> Any:
+    """Return the loss law whose profile joins ``values`` at 0, step, 2 step, ... and their mirror image below 0."""
+    from dp_accounting.pld import pld_pmf
+
+    values = np.minimum.accumulate(np.minimum(values * (1 + 2.0**-44), 1.0))
+    last = len(values) - 1
+    lower = step * np.arange(last, 0, -1)
+    mirror = -np.expm1(-lower) + np.exp(-lower) * values[:0:-1]
+    whole = np.minimum.accumulate(np.minimum(np.append(mirror, values), 1.0))
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, whole).to_dense_pmf()

@@ -1,0 +1,231 @@
+r"""The rule ``pld``: all uses composed as privacy-loss distributions by dp-accounting, from above.
+
+Each use is replaced by one law of the privacy loss on a grid that dominates it (connect-the-dots on its profile); the
+laws are convolved and the hockey-stick of the result is read off. The proof, adaptive composition included, is in
+docs/proofs/pld.md. Nothing is taken on trust about rounding: each grid law is compared with the profile it stands for after
+it was computed, and what the Fourier transforms can have lost is added to the mass at infinity.
+
+Of dp-accounting only `DensePLDPmf` is used (``self_compose``, ``compose``, ``get_delta_for_epsilon``). Its
+`PLDAccountant` ignores the count of a repeated `RandomizedResponseDpEvent` in 0.6.0, so repeats are never left to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cutline.privacy.curves.base import Normal, Profiled
+from cutline.privacy.curves.gaussian import normal_profile
+from cutline.privacy.rounding import fraction_down
+
+if TYPE_CHECKING:
+    from cutline.privacy.cost import Cost
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Profile: TypeAlias = Callable[[FloatArray], FloatArray]
+
+_ULP = 2.0**-53
+_PROFILE_ERROR = 2.0**-47  # absolute, of any profile we evaluate: a few float operations on numbers of at most 1
+_LARGEST_LOSS = 200.0  # of one use; beyond it exponentials lose their meaning and so would the answer
+_MOST_DOTS, _FEWEST_DOTS = 20_000, 2_000  # on each side of zero: of one use alone, of one among many
+_LONGEST = 1 << 15  # grid steps from zero to the largest loss of one use
+_FINENESS = 10_000  # grid steps in one standard deviation of the total loss, at least
+_COARSENESS = 2e-6  # relative growth of the total variance that discretisation may cause, while the grid allows it
+_FINEST = 20_000  # grid steps in one standard deviation, at most
+_LEFT_OUT = 1e-5  # share of delta that tails may cost
+_TRANSFORM_ERROR = (
+    16.0  # [Hig02, Theorem 24.2] has 6.7 ulp per level for one transform; powers and the way back included
+)
+
+
+class Part(NamedTuple):
+    """A dominating profile, and how many times it is used."""
+
+    profile: Profile
+    times: int
+
+
+class GridLaw(NamedTuple):
+    """A law of the privacy loss on ``-reach .. reach`` times the interval, and the mass at infinity."""
+
+    reach: int
+    masses: FloatArray
+    infinite: float
+
+    @property
+    def variance(self) -> float:
+        """Of the finite part, in squared grid steps; a rough float."""
+        steps = np.arange(-self.reach, self.reach + 1)
+        return max(0.0, float(self.masses @ steps**2 - (self.masses @ steps) ** 2))
+
+
+def pld(cost: Cost, delta: float) -> float:
+    r"""Return epsilon by privacy-loss distributions; infinity if some use has no known profile.
+
+    **Privacy.** Valid for adaptive composition of the uses, with the outside probability ``cost.delta`` taken off as
+    everywhere, ``d' = (delta - delta_0) / (1 - delta_0)``; like all rules, for costs fixed in advance
+    [ZDW22, Theorem 10; DGK22, Algorithm 1; docs/proofs/pld.md].
+
+    Examples
+    --------
+    >>> from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian
+    >>> noise = Cost.of(Gaussian(sigma=60.0), adjacency=Adjacency.ADD_REMOVE)
+    >>> f"{pld(600 * noise, 4e-7):.4f}"
+    '1.8848'
+    """
+    if not cost.delta < delta:
+        return math.inf
+    parts = parts_of(cost)
+    if parts is None:
+        return math.inf
+    if not parts:
+        return 0.0
+    outside = Fraction(cost.delta)
+    share = fraction_down((Fraction(delta) - outside) / (1 - outside))
+    uses = sum(part.times for part in parts)
+    tail = _LEFT_OUT * share / uses
+    farthest = max(_first_within(part.profile, tail) for part in parts)
+    if farthest > _LARGEST_LOSS:
+        return math.inf
+    spread = min(math.sqrt(cost.rdp(2.0)), uses * farthest)  # about the standard deviation of the total loss
+    fineness = min(max(_FINENESS, math.sqrt(uses / (6 * _COARSENESS))), _FINEST)
+    interval = max(spread / fineness, farthest / _LONGEST)
+    law = composed(parts, interval=interval, tail=tail, give_up=share)
+    return math.inf if law is None else _smallest_epsilon(law, share, spread)
+
+
+def parts_of(cost: Cost) -> list[Part] | None:
+    """Return a dominating profile for each kind of use, all Gaussians merged into one; None if a use has none."""
+    parts: list[Part] = []
+    squared = Fraction(0)
+    for use in cost.uses:
+        if isinstance(use.curve, Normal) and use.curve.mu < math.inf:
+            squared += use.times * Fraction(use.curve.mu) ** 2
+        elif isinstance(use.curve, Profiled):
+            parts.append(Part(use.curve.profile, use.times))
+        else:
+            return None
+    if squared:  # Gaussians compose to one Gaussian exactly [DRS22, Corollary 3.3]
+        parts.append(Part(partial(normal_profile, math.sqrt(squared) * (1 + 2.0**-50)), 1))
+    return parts
+
+
+def composed(parts: list[Part], *, interval: float, tail: float, give_up: float = 1.0) -> Any:
+    """Return a dp-accounting `DensePLDPmf` that dominates all parts together, every rounding error included.
+
+    ``tail`` bounds what is moved to infinity per use to keep the grids short. None as soon as it is plain that rounding
+    alone may exceed ``give_up``.
+    """
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+    uses = sum(part.times for part in parts)
+    dots = max(_FEWEST_DOTS, _MOST_DOTS // uses)
+    laws = [grid_law(part.profile, interval=interval, tail=tail, dots=dots) for part in parts]
+    norms = sum((part.times + 4) * float(np.linalg.norm(law.masses)) for part, law in zip(parts, laws, strict=True))
+    # The composed law is at least some standard deviations long: a first guess, before the transforms are paid for.
+    deviation = math.sqrt(sum(part.times * law.variance for part, law in zip(parts, laws, strict=True)))
+    if uses > 1 and _transform_error(math.ceil(8 * deviation) + 1, norms) >= give_up:
+        return None
+    whole: Any = None
+    for part, law in zip(parts, laws, strict=True):
+        one = DensePLDPmf(interval, -law.reach, law.masses, law.infinite, True)
+        many = one.self_compose(part.times, tail_mass_truncation=tail) if part.times > 1 else one
+        whole = many if whole is None else whole.compose(many)
+    if uses == 1:
+        return whole
+    # What the transforms can have lost, as one more mechanism that fails with that probability (docs/proofs/pld.md).
+    return whole.compose(failing(interval, min(_transform_error(whole.size, norms), 1.0)))
+
+
+def _transform_error(size: int, norms: float) -> float:
+    return _TRANSFORM_ERROR * _ULP * math.log2(2 * size + 2) * math.sqrt(size) * norms
+
+
+def failing(interval: float, probability: float) -> Any:
+    """Return the distribution of a mechanism that reveals everything with this probability and else nothing."""
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+    return DensePLDPmf(interval, 0, np.array([math.nextafter(1 - probability, 2)]), probability, True)
+
+
+def grid_law(profile: Profile, *, interval: float, tail: float, dots: int = _FEWEST_DOTS) -> GridLaw:
+    r"""Return a law on multiples of ``interval`` whose profile is nowhere below ``profile``.
+
+    Connect-the-dots [DGK22, Algorithm 1]: with a = e^x the profile is convex in a, and the law whose profile joins
+    its values at the dots by chords has masses ``a_i (S_{i-1} - S_i)``, S being minus the slopes.
+    """
+    reach = max(1, math.ceil(_first_within(profile, tail) / interval))
+    at = _dots(reach, dots)
+    x: FloatArray = np.asarray(at * interval, dtype=np.float64)
+    deltas = np.minimum.accumulate(np.clip(profile(x), 0.0, 1.0))
+    a, rise = np.exp(x), np.exp(x[:-1]) * np.expm1(np.diff(x))
+    slopes = np.concatenate([[(1 - deltas[0]) / a[0]], -np.diff(deltas) / rise, [0.0]])
+    at_dots = np.maximum(-np.diff(slopes) * a, 0.0)
+    masses = np.zeros(2 * reach + 1)
+    masses[at + reach] = at_dots
+    # The law as computed, against the profile: sums of positive terms only, in the longest floats the machine has.
+    long = np.longdouble
+    falling = np.cumsum((at_dots / a)[::-1], dtype=long)[::-1][1:]
+    got = deltas[-1] + np.append(np.cumsum((rise * falling)[::-1], dtype=long)[::-1], long(0))
+    relative = 4 * len(at) * float(np.finfo(long).eps) + (16 + 4 * x[-1]) * _ULP
+    short = float(np.max(deltas + _PROFILE_ERROR - got * (1 - relative)))
+    missing = float(1 - (at_dots.sum(dtype=long) + deltas[-1]) * (1 - relative))
+    return GridLaw(reach, masses, min(1.0, float(deltas[-1]) + max(short, missing, 0.0)))
+
+
+@lru_cache(maxsize=64)
+def _dots(reach: int, most: int) -> IntArray:
+    """Return grid indices from -reach to reach: all of them if few, else ever sparser away from zero."""
+    if reach <= most:
+        return np.arange(-reach, reach + 1)
+    low, high = 1.0, float(most)  # c asinh(reach / c) = the number of dots; grows with c
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * math.asinh(reach / middle) < most else (low, middle)
+    right = np.unique(np.append(np.round(low * np.sinh(np.arange(1, most) / low)), reach).astype(np.int64))
+    right = right[(right > 0) & (right <= reach)]
+    return np.concatenate([-right[::-1], [0], right])
+
+
+def _first_within(profile: Profile, tail: float) -> float:
+    """Return a loss beyond which the profile is at most ``tail``; past `_LARGEST_LOSS` the search is given up."""
+
+    def within(x: float) -> bool:
+        return bool(profile(np.array([x]))[0] <= tail)
+
+    low, high = 0.0, 2.0**-20
+    while not within(high):
+        low, high = high, 2 * high
+        if low > _LARGEST_LOSS:
+            return high
+    while high - low > high / 64:
+        middle = (low + high) / 2
+        low, high = (low, middle) if within(middle) else (middle, high)
+    return high
+
+
+def _smallest_epsilon(law: Any, delta: float, scale: float) -> float:
+    """Return an epsilon at which the law's hockey-stick was seen to be at most ``delta``."""
+
+    def within(epsilon: float) -> bool:
+        # the sum over the grid is of positive numbers; its own rounding is far below this allowance
+        return bool(law.get_delta_for_epsilon(epsilon) * (1 + 2.0**-30) + 2.0**-50 <= delta)
+
+    if within(0.0):
+        return 0.0
+    low, high = 0.0, scale
+    while not within(high):
+        low, high = high, 2 * high
+        if low > 1e6:
+            return math.inf
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if within(middle) else (middle, high)
+    return high

@@ -1,0 +1,1 @@
+r"""What is checked of each aggregator."""

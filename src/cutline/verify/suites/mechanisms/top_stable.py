@@ -1,0 +1,89 @@
+r"""The exhaustive checks of Top Stable: both relations, both domains, other orders of the tests, the published slip."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cutline.histogram import Histogram, IntArray
+from cutline.mechanisms.open.top_stable import TopStable
+from cutline.privacy import Adjacency, Cost
+from cutline.release import Law
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of, holds
+
+_MAX_K = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ByDistance:
+    """A Top Stable that integrates the law of each vector of distances once: many histograms share one."""
+
+    mechanism: TopStable
+    shift: int = 0  # read the gap this many ranks below the one that is released
+    known: dict[tuple[int, ...], list[float]] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost:
+        return self.mechanism.cost
+
+    def law(self, histogram: Histogram, /) -> Law:
+        distances = tuple(self.distances(histogram).tolist())
+        if distances not in self.known:
+            self.known[distances] = self.mechanism.chances(distances)
+        law: dict[Hashable, float] = {(0, None): self.known[distances][-1]}
+        for k, chance in zip(self.mechanism.tested, self.known[distances][:-1], strict=True):
+            law[k, frozenset(histogram.top(k))] = chance
+        return law
+
+    def distances(self, histogram: Histogram) -> IntArray:
+        if self.shift == 0:
+            return self.mechanism.distances(histogram)
+        ranks = np.asarray(self.mechanism.tested) + self.shift
+        gaps = np.append(np.iinfo(np.int64).max // 4, histogram.gaps(_MAX_K))  # nothing is above rank 1: surely stable
+        shifted: IntArray = self.mechanism.adjacency.distance(gaps)[ranks]
+        return shifted
+
+
+def checks() -> list[Check]:
+    """Return all checks of Top Stable."""
+    found = []
+    for adjacency in Adjacency:
+        found += [_check("k = 3", _of(adjacency), size) for size in ("open 4 x 6", "closed 2 x 6", "closed 3 x 6")]
+        found.append(_check("k = 2, delta for 3", _of(adjacency, k=2), "closed 4 x 6"))
+        found.append(_check("upwards", _of(adjacency, ranks=(1, 2, 3)), "open 3 x 6"))
+        found.append(_check("k = 2, gentle", _of(adjacency, k=2, max_k=2, epsilon=1.5, delta=1e-3), "open 2 x 24"))
+    return found + controls()
+
+
+def controls() -> list[Check]:
+    """Return the negative controls; the off-by-one passes at (0.5, 0.2), so its parameters matter."""
+    wrong: dict[str, Subject] = {
+        f"top-stable off by one, {where}; {adjacency}": ByDistance(
+            mechanism=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift
+        )
+        for adjacency in Adjacency
+        for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
+    }
+    wrong["top-stable, add-remove constants under replace"] = Relabelled(
+        mechanism=ByDistance(mechanism=_of(Adjacency.ADD_REMOVE)), adjacency=Adjacency.REPLACE
+    )
+    return controls_of(TopStable.name, wrong, "open 4 x 6", max_k=_MAX_K)
+
+
+def _of(
+    adjacency: Adjacency,
+    *,
+    k: int = 3,
+    max_k: int = 3,
+    epsilon: float = 5.0,
+    delta: float = 0.01,
+    ranks: tuple[int, ...] | None = None,
+) -> TopStable:
+    return TopStable(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency, ranks=ranks)
+
+
+def _check(what: str, mechanism: TopStable, size: str) -> Check:
+    return replace(holds(what, mechanism, size, max_k=_MAX_K), subject=ByDistance(mechanism=mechanism))

@@ -1,0 +1,147 @@
+import json
+
+import pytest
+
+from cutline.demo import LANDMARKS
+
+
+@pytest.fixture
+def books(run, tmp_path):
+    """A ledger with one dataset that pays for two releases, at an order given so that nothing is searched."""
+    path = tmp_path / "books.db"
+    filter_options = ["--order", 24, "--delta-share", 0.2, "--unit", "user_id"]
+    result = run(
+        "ledger", "init", "--ledger", path, "--dataset", "visits", "--owner", "ann", "--releases", 2, *filter_options
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "2 of 2 releases of the usual kind" in result.stdout
+    return ["--ledger", path, "--dataset", "visits"]
+
+
+@pytest.fixture
+def top(run, checkins, books):
+    return lambda *options: run("top", checkins, "--user", "user_id", "--item", "venue", *books, *options)
+
+
+def test_the_life_of_a_budget(run, top, books):
+    first = top()
+    assert first.exit_code == 0
+    assert "The top 12" in first.stdout
+    assert "1 of 2 releases of the usual kind" in first.stdout
+    plain = json.loads(top("--json", "--analyst", "bob").stdout)
+    assert plain["items"] == list(LANDMARKS)
+    assert (plain["epsilon"], plain["delta"], plain["releases"]) == (1.0, 1e-6, 2)
+    assert plain["ledger"]["remaining_releases"] == 0
+    third = top()
+    assert (third.exit_code, third.stdout) == (1, "")
+    assert "must have room for the whole cost before any data is read" in third.stderr
+    refused = json.loads(top("--json").stdout)["error"]
+    assert set(refused) == {"rule", "value", "way_out"}
+    shown = json.loads(run("ledger", "show", *books, "--json").stdout)
+    assert (shown["entries"], shown["remaining_releases"], shown["state"]) == (2, 0, "open")
+    assert 99 < shown["used_percent"]["rdp"] <= 100
+    entries = json.loads(run("ledger", "history", *books, "--json").stdout)["entries"]
+    assert [(entry["analyst"], entry["state"]) for entry in entries] == [("bob", "settled"), (None, "settled")]
+    assert not any(name in json.dumps(entries) for name in LANDMARKS)
+    closed = run("ledger", "close", *books)
+    assert "visits (closed)" in closed.stdout
+    assert "closed for good" in closed.stdout
+
+
+def test_a_typo_costs_nothing(run, top, checkins, books):
+    for options, words in (
+        (["--item", "venu"], "must have the column"),
+        (["--where", "nonsense("], ""),
+        (["--user", "day"], "protects those named in its own column"),
+        (["--adjacency", "replace"], "one adjacency relation"),
+        (["--max-k", 0], "max_k"),
+        (["--epsilon", 0.01], "must be above"),
+        (["--delta", 1e-7], "goes with an epsilon"),
+        (["--mechanism", "peeling-em", "--k", 3], "domain"),
+    ):
+        result = top(*options)
+        assert (result.exit_code, result.stdout) == (1, ""), options
+        assert words in result.stderr
+    missing = run("top", "nowhere.parquet", "--user", "user_id", "--item", "venue", *books)
+    assert missing.exit_code == 1
+    assert json.loads(run("ledger", "show", *books, "--json").stdout)["entries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "used"),
+    [
+        (["--releases", 4], 25),
+        (["--releases", 4, "--counts"], 25),
+        (["--epsilon", 0.9], None),
+        (["--k", 3, "--max-k", 20], 50),
+        (["--k", 3, "--mechanism", "limited-domain", "--max-k", 20], 50),
+    ],
+)
+def test_how_much_a_release_takes(run, top, books, options, used):
+    plain = json.loads(top("--json", *options).stdout)
+    entry = json.loads(run("ledger", "history", *books, "--json").stdout)["entries"][0]
+    limits = plain["ledger"]["filter"]
+    reserved = 100 * entry["reserved"]["rdp"] / limits["rdp"]
+    assert (reserved <= 100) if used is None else (0.98 * used < reserved <= used)
+    assert entry["settled"]["rdp"] <= entry["reserved"]["rdp"]
+    assert (plain["counts"] is not None) == ("--counts" in options)
+    assert "counts" not in entry["mechanism"] or set(entry["mechanism"]["counts"]) == {"sigma", "max_k"}
+
+
+def test_limits_of_an_analyst(run, top, books):
+    result = run("ledger", "limit", *books, "--analyst", "bob", "--share", 0.3)
+    assert "analyst bob" in result.stdout
+    assert "limit of 'bob'" in top("--analyst", "bob").stderr
+    assert "who asks" in top().stderr
+    assert json.loads(top("--analyst", "bob", "--releases", 8, "--json").stdout)["released"] in (True, False)
+    assert run("ledger", "limit", *books, "--analyst", "bob").exit_code == 1
+
+
+def test_history_goes_page_by_page(run, top, books):
+    assert top("--releases", 8).exit_code == 0
+    assert top("--releases", 8).exit_code == 0
+    page = run("ledger", "history", *books, "--limit", 1)
+    assert "stable-top-k" in page.stdout
+    assert "--before 2" in page.stderr
+    older = json.loads(run("ledger", "history", *books, "--before", 2, "--json").stdout)
+    assert ([entry["id"] for entry in older["entries"]], older["before"]) == ([1], None)
+
+
+def test_all_datasets_and_a_burn_down(run, top, books, tmp_path):
+    assert top().exit_code == 0
+    everything = json.loads(run("ledger", "show", *books[:2], "--json").stdout)
+    assert [account["dataset"] for account in everything["datasets"]] == ["visits"]
+    assert "1 of 2" in run("ledger", "show", *books[:2]).stdout
+    figure = tmp_path / "burn.svg"
+    assert run("ledger", "show", *books, "--plot", figure).exit_code == 0
+    drawn = figure.read_text(encoding="utf-8")
+    assert "Budget of visits: 1 of 2 releases left" in drawn
+    assert "Rényi limit: 50.0 % left" in drawn
+    assert run("ledger", "show", *books[:2], "--plot", figure).exit_code == 1
+
+
+def test_half_an_account_is_refused(run, checkins, books):
+    for options in (books[:2], books[2:], ["--analyst", "bob"]):
+        result = run("top", checkins, "--user", "user_id", "--item", "venue", *options)
+        assert result.exit_code == 1
+        assert "go together" in result.stderr
+
+
+def test_init_chooses_an_order_and_refuses_a_second_time(run, tmp_path):
+    options = ["--ledger", tmp_path / "books.db", "--dataset", "d", "--owner", "ann", "--releases", 3, "--json"]
+    plain = json.loads(run("ledger", "init", *options).stdout)
+    assert plain["filter"]["order"] > 1
+    assert plain["remaining_releases"] == 3
+    again = run("ledger", "init", *options)
+    assert again.exit_code == 1
+    assert "created once" in json.loads(again.stdout)["error"]["rule"]
+    half = run("ledger", "init", *options, "--order", 3)
+    assert "go together" in json.loads(half.stdout)["error"]["rule"]
+
+
+@pytest.mark.parametrize("command", ["show", "history", "close"])
+def test_no_ledger_there(run, tmp_path, command):
+    result = run("ledger", command, "--ledger", tmp_path / "none.db", "--dataset", "visits")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "cutline ledger init" in result.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from cutline.mechanisms import MECHANISMS
+
+TOLD = [name for name, kind in MECHANISMS.items() if name != "stable-top-k"]
+
+
+def test_the_registry_is_listed_with_what_a_caller_must_know(run):
+    rows = json.loads(run("mechanisms", "--json").stdout)["mechanisms"]
+    assert [row["name"] for row in rows] == list(MECHANISMS)
+    for row in rows:
+        assert set(row["domains"]) <= {"open", "closed"}
+        assert row["k"] in ("told", "found")
+        assert all(row[key] for key in ("cost_rule", "reference", "summary", "adjacency"))
+        assert isinstance(row["ordered"], bool)
+    text = run("mechanisms").stdout
+    assert all(name in text for name in MECHANISMS)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_top_works_for_each_that_is_told_k(run, checkins, tmp_path, name):
+    from cutline.demo import LANDMARKS
+
+    listed = tmp_path / "candidates.txt"
+    listed.write_text("\n".join([*LANDMARKS, *(f"nowhere {i}" for i in range(30))]))
+    closed = ["--candidates", listed] if "open" not in MECHANISMS[name].domains else []
+    columns = ["--user", "user_id", "--item", "venue", "--json"]
+    plain = json.loads(run("top", checkins, *columns, "--mechanism", name, "--k", 12, "--epsilon", 4, *closed).stdout)
+    assert plain["mechanism"]["name"] == name
+    assert plain["mechanism"]["k"] == 12
+    assert plain["released"]
+    assert len(set(plain["items"]) & set(LANDMARKS)) >= 10
+    assert f"{name} with" in plain["guarantee"]
+
+
+def test_k_alone_takes_the_default_for_told_k(run, checkins):
+    plain = json.loads(run("top", checkins, "--user", "user_id", "--item", "venue", "--k", 12, "--json").stdout)
+    assert plain["mechanism"]["name"] == "test-first"
+    assert plain["ordered"] is False  # a cliff at 12: the exact set, unordered
+
+
+def test_noisy_counts_come_with_the_set(run, checkins):
+    plain = json.loads(run("top", checkins, "--user", "user_id", "--item", "venue", "--counts", "--json").stdout)
+    assert len(plain["counts"]) == len(plain["items"]) == 12
+    assert all(500 < n < 2500 for n in plain["counts"])
+    text = run("top", checkins, "--user", "user_id", "--item", "venue", "--counts").stdout
+    assert "users, noisy" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--mechanism", "peeling-em", "--k", 5], "closed"),
+        (["--mechanism", "limited-domain"], "told k"),
+        (["--mechanism", "stable-top-k", "--k", 5], "by itself"),
+        (["--mechanism", "nonsense"], "registered"),
+        (["--mechanism", "limited-domain", "--k", 0], "k"),
+    ],
+)
+def test_refusals_show_the_way_out(run, checkins, options, word):
+    result = run("top", checkins, "--user", "user_id", "--item", "venue", "--json", *options)
+    error = json.loads(result.stdout)["error"]
+    assert result.exit_code == 1
+    assert word in error["rule"]
+    assert error["way_out"]

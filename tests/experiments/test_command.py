@@ -1,0 +1,129 @@
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from experiments import cliff
+from experiments.report import Estimate, Table, shown
+from experiments.terminal_tables import fitted
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A smaller grid of the same experiment."""
+    monkeypatch.setattr(cliff, "_KS", (10, 1500))
+    monkeypatch.setattr(cliff, "_HEIGHTS", (300,))
+
+
+def test_one_command_writes_page_tables_and_figures_and_repeats_exactly(run, small, tmp_path):
+    arguments = ("reproduce", "exp2-synthetic", "--trials", 2, "--jobs", 1)
+    result = run(*arguments, "--out", tmp_path / "a")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""  # nobody is watching
+    assert result.stdout.startswith("EXP2b: one cliff among 15,000 bins\n")
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    parts = {f"exp2-synthetic-{part}" for part in ("recall", "height")}
+    assert names == {"exp2-synthetic.md"} | {f"{part}.{kind}" for part in parts for kind in ("csv", "png", "svg")}
+
+    plain = json.loads(run(*arguments, "--out", tmp_path / "b", "--json").stdout)
+    assert {(tmp_path / "b" / name).read_bytes() for name in names} == {
+        (tmp_path / "a" / name).read_bytes() for name in names
+    }
+    assert {path.rsplit("/", 1)[-1] for path in plain["files"]} == names
+    recall = plain["tables"]["recall"]
+    ours = recall["columns"].index("StableTopK (adaptive)")
+    assert [row[0] for row in recall["rows"]] == [10, 1500]
+    assert [row[ours][0] for row in recall["rows"]] == [1.0, 1.0]
+
+
+def test_one_trial_shows_no_error(run, small, tmp_path):
+    arguments = ("reproduce", "exp2-synthetic", "--trials", 1, "--jobs", 1, "--out", tmp_path)
+    plain = json.loads(run(*arguments, "--json").stdout)
+    assert {cell[1] for row in plain["tables"]["recall"]["rows"] for cell in row[1:]} == {None}
+    page = (tmp_path / "exp2-synthetic.md").read_text(encoding="utf-8")
+    assert "1 trial a cell, seed 0" in page
+    assert "1.000 ± –" in page
+    assert "one trial" in (tmp_path / "exp2-synthetic-recall.svg").read_text(encoding="utf-8")
+    header = (tmp_path / "exp2-synthetic-recall.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "test-first (standard deviation)" in header
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_wide_table_shows_every_number_whole(width):
+    numbers = [Estimate(0.001 * i, 0.0005) for i in range(8)]
+    table = Table(
+        name="t",
+        title="t",
+        columns=("where it was", "k", *(f"method number{i}" for i in range(8))),
+        rows=(
+            ("Foursquare Kuala Lumpur", 50, *numbers),
+            ("Foursquare Kuala Lumpur", 3, *numbers),  # named once, in the row above
+            ("Tokyo", 3, *numbers),
+        ),
+        keys=2,
+    )
+    console = Console(width=width, file=io.StringIO())
+    console.print(fitted(table, width))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in console.file.getvalue()
+    for number in numbers:
+        assert sum(line.count(shown(number)) for line in lines) == 3
+    parts = sum("Foursquare" in line for line in lines)
+    assert parts == {40: 8, 80: 2, 200: 1}[width]
+
+
+def test_a_header_is_folded_before_a_cell():
+    table = Table(
+        name="t", title="t", columns=("where", "a very long header of many words"), rows=(("Mar 12-21", 0.5),)
+    )
+    console = Console(width=20, file=io.StringIO())
+    console.print(fitted(table, 20))
+    assert "Mar 12-21" in console.file.getvalue()
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_work(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(cliff, "run", pytest.fail)
+    (tmp_path / "file").write_text("")
+    result = run("reproduce", "exp2-synthetic", "--out", tmp_path / "file")
+    assert result.exit_code == 1
+    assert "a directory that can be written" in result.stderr
+
+
+def test_an_interrupted_simulation_says_that_nothing_was_written(run, tmp_path, monkeypatch):
+    def interrupted(setting):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cliff, "run", interrupted)
+    result = run("reproduce", "exp2-synthetic", "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted. Nothing was written.\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_experiment_is_refused_with_the_known_ones(run):
+    result = run("reproduce", "exp99", "--json")
+    assert result.exit_code == 1
+    assert "exp2-synthetic" in json.loads(result.stdout)["error"]["way_out"]
+
+
+def test_a_given_directory_without_the_file_is_refused(run, tmp_path):
+    result = run("reproduce", "exp2-covid", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "us-states.csv" in result.stderr
+    assert "The New York Times" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_directory_may_come_from_the_environment(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTLINE_DATA", str(tmp_path / "none"))
+    result = run("reproduce", "exp2-covid")
+    assert result.exit_code == 1
+    assert "must be a directory" in result.stderr
+
+
+def test_trials_must_be_a_positive_number(run):
+    result = run("reproduce", "exp2-synthetic", "--trials", 0)
+    assert result.exit_code == 1
+    assert "trials must be a whole number of at least 1" in result.stderr

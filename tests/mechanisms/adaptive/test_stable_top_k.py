@@ -1,0 +1,205 @@
+"""StableTopK: the promised gaps, the right sets, the exact law."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms import StableTopK
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.one_gap import one_gap
+from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.sampling import SeededSource
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+ROWS = [  # epsilon, releases, max_k, the README's number, paper (SPEC section 4); the issue's bars are 31, 122, 360, 236
+    (1.0, 1, 100, 31, 57),
+    (1.0, 10, 100, 118, 184),
+    (1.0, 100, 100, 351, 600),
+    (3.66, 600, 39, 229, 424),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "releases", "max_k", "most", "paper"), ROWS)
+def test_one_gap_numbers(epsilon, releases, max_k, most, paper):
+    budget = Budget(epsilon=epsilon, delta=1e-6, releases=releases)
+    ours = StableTopK.calibrate(budget, max_k=max_k)
+    theirs = StableTopK.calibrate(budget, max_k=max_k, test="paper")
+    assert budget.fits(ours.cost)
+    assert budget.fits(theirs.cost)
+    assert one_gap(ours.chance, max_k=max_k) <= most
+    assert one_gap(theirs.chance, max_k=max_k) == paper
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "releases", "max_k", "argmax", "fixed"),
+    [(1.0, 1, 100, 31, 16), (1.0, 10, 100, 133, 67), (1.0, 100, 100, 315, 158), (3.66, 600, 39, 205, 103)],
+)
+def test_one_gap_numbers_without_selection_cost(epsilon, releases, max_k, argmax, fixed):
+    budget = Budget(epsilon=epsilon, delta=1e-6, releases=releases)
+    assert one_gap(StableTopK.calibrate(budget, max_k=max_k, choose="argmax").chance, max_k=max_k) <= argmax
+    only = StableTopK.calibrate(budget, max_k=20, min_k=20)
+    assert isinstance(only.chooser, GapArgmax)
+    assert one_gap(only.chance, max_k=20, k=20) <= fixed
+
+
+def cliff(max_k=50):
+    return OpenHistogram.from_counts(
+        {f"top{i:02d}": 900 + i for i in range(7)} | {f"low{i:02d}": 300 + i for i in range(80)}, max_k=max_k
+    )
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("choose", ["em", "argmax"])
+def test_a_true_cliff_is_released_and_is_right(adjacency, choose):
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=50, adjacency=adjacency, choose=choose)
+    for seed in range(20):
+        release = mechanism.release(cliff(), rng=SeededSource(seed))
+        assert release.items == frozenset(f"top{i:02d}" for i in range(7))
+        assert release.k == 7
+        assert release.outcome == (7, release.items)
+
+
+@pytest.mark.parametrize("choose", ["em", "argmax"])
+def test_no_gap_is_withheld(choose):
+    flat = OpenHistogram.from_counts({i: 1000 - i for i in range(200)}, max_k=50)
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=50, choose=choose)
+    for seed in range(50):
+        release = mechanism.release(flat, rng=SeededSource(seed))
+        assert release.items is None
+        assert (release.k > 0) == (choose == "em")  # argmax never shows the k of a withheld set
+
+
+@pytest.mark.parametrize("counts", [{}, {"only": 3}, dict.fromkeys("abcdef", 4)])
+@pytest.mark.parametrize("choose", ["em", "argmax"])
+def test_empty_single_and_tied_logs_run_the_same_path(counts, choose):
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=10, choose=choose)
+    histogram = OpenHistogram.from_counts(counts, max_k=10)
+    law = mechanism.law(histogram)
+    assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
+    released = sum(p for (_, items), p in law.items() if items is not None)
+    assert released < 1e-3
+    assert mechanism.release(histogram, rng=SeededSource(1)).items is None
+
+
+def test_k_beyond_the_seen_items_releases_the_seen_items():
+    table = TableTest(table=BitTable(values=(0.5,)))
+    mechanism = StableTopK(preference=Preference(max_k=5, min_k=5), chooser=GapArgmax(), test=table, adjacency=ADD)
+    law = mechanism.law(OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=5))
+    assert law == {(5, frozenset("ab")): 0.5, (0, None): 0.5}
+
+
+def test_closed_domain_smaller_than_max_k():
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=10)
+    closed = ClosedHistogram.from_counts({"a": 200, "b": 0, "c": 195})
+    assert mechanism.release(closed, rng=SeededSource(0)).items == frozenset("ac")
+    assert math.fsum(mechanism.law(closed).values()) == pytest.approx(1.0)
+
+
+SMALL = OpenHistogram.from_counts({"a": 9, "b": 7, "c": 7, "d": 3, "e": 2}, max_k=4)
+
+
+def small(*, epsilon=0.8, stretch=1.0, adjacency=ADD, test="table"):
+    tests = {
+        "table": lambda: TableTest(table=BitTable.stability(order=4.0, rdp=0.3 * stretch, delta=0.05)),
+        "gaussian": lambda: GaussianTest.exact(sigma=2.0 / stretch, delta=0.1),
+        "paper": lambda: GaussianTest.paper(sigma=1.0 / stretch, delta=0.3),
+    }
+    return StableTopK(
+        preference=Preference(max_k=4),
+        chooser=GapExponential(epsilon=epsilon * stretch),
+        test=tests[test](),
+        adjacency=adjacency,
+    )
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("test", ["table", "gaussian", "paper"])
+def test_twenty_thousand_runs_match_the_law_and_reject_wrong_parameters(test, adjacency, p_value):
+    right = small(test=test, adjacency=adjacency)
+    cuts, passed = right.sample(SMALL, 20_000, rng=SeededSource(11))
+    seen = [(k, frozenset(SMALL.top(k)) if yes else None) for k, yes in zip(cuts.tolist(), passed, strict=True)]
+    assert p_value(seen, right.law(SMALL)) > 1e-3
+    for factor in (0.7, 1.3):
+        assert p_value(seen, small(test=test, adjacency=adjacency, stretch=factor).law(SMALL)) < 1e-6
+
+
+def test_single_releases_follow_the_same_law_as_batches(p_value):
+    mechanism, rng = small(), SeededSource(5)
+    outcomes = [mechanism.release(SMALL, rng=rng).outcome for _ in range(4000)]
+    assert p_value(outcomes, mechanism.law(SMALL)) > 1e-3
+
+
+def test_window_target_and_clip_steer_the_cut():
+    counts = {f"i{i:02d}": c for i, c in enumerate([2000] * 2 + [1000] * 4 + [500] * 20)}
+    histogram = OpenHistogram.from_counts(counts, max_k=20)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    assert StableTopK.calibrate(budget, max_k=20).release(histogram, rng=SeededSource(0)).k == 2
+    assert StableTopK.calibrate(budget, max_k=20, min_k=3).release(histogram, rng=SeededSource(0)).k == 6
+    steered = StableTopK.calibrate(budget, max_k=20, target=6, weight=50.0, clip=300)
+    assert steered.release(histogram, rng=SeededSource(0)).k == 6
+    assert steered.describe()["clip"] == 300
+
+
+def test_preference_scores_are_exact_multiples():
+    preference = Preference(max_k=4, target=2, weight=0.1)
+    assert preference.weight == round(0.1 * 2**20) / 2**20
+    assert preference.scores(np.array([[5, 5, 5, 5]]))[0, 0] == 5 * 2**20 - round(0.1 * 2**20)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"min_k": 0},
+        {"min_k": 11},
+        {"min_k": 1.5},
+        {"target": 0},
+        {"target": 99},
+        {"weight": 1.0},
+        {"weight": -1.0, "target": 3},
+        {"weight": math.nan, "target": 3},
+        {"weight": math.inf, "target": 3},
+        {"clip": 0},
+        {"clip": 2.5},
+        {"choose": "best"},
+        {"test": "coin"},
+        {"choose": "argmax", "test": "gaussian"},
+    ],
+)
+def test_refusals(fields):
+    with pytest.raises(ParameterError):
+        StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=10, **fields)
+
+
+def test_argmax_with_a_gaussian_test_is_refused_when_built_by_hand():
+    with pytest.raises(ParameterError, match="argmax"):
+        StableTopK(
+            preference=Preference(max_k=5),
+            chooser=GapArgmax(),
+            test=GaussianTest.exact(sigma=1.0, delta=0.1),
+            adjacency=ADD,
+        )
+
+
+def test_a_histogram_counted_with_a_smaller_max_k_is_refused():
+    mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=10)
+    with pytest.raises(ParameterError, match="max_k"):
+        mechanism.release(OpenHistogram.from_counts({"a": 3}, max_k=5))
+
+
+def test_a_huge_law_is_refused_by_name():
+    mechanism = StableTopK(
+        preference=Preference(max_k=60_000), chooser=GapExponential(epsilon=1.0), test=small().test, adjacency=ADD
+    )
+    with pytest.raises(LawTooLarge):
+        mechanism.law(OpenHistogram.from_counts({"a": 3}, max_k=60_000))
+
+
+def test_tiny_budgets_are_refused_or_fit():
+    for epsilon, delta, releases in [(0.02, 1e-9, 1), (20.0, 0.1, 1), (50.0, 1e-6, 2), (5.0, 1e-3, 5000)]:
+        budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
+        assert budget.fits(StableTopK.calibrate(budget, max_k=10).cost)

@@ -1,0 +1,122 @@
+"""JointEM: the law equals brute force over all sequences, and sequences are uniform within their loss."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutline.errors import DomainError, LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.closed.joint import JointEM, count_by_loss
+from cutline.privacy import Adjacency, Budget
+from cutline.sampling import SeededSource
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+COUNTS = {"a": 9, "b": 7, "c": 7, "d": 3, "e": 0}
+SMALL = ClosedHistogram.from_counts(COUNTS)
+
+
+def losses_of(counts, k):
+    ranked = sorted(counts.values(), reverse=True)
+    return {s: max(ranked[i] - counts[s[i]] for i in range(k)) for s in permutations(counts, k)}
+
+
+def brute_force(counts, *, k, epsilon, adjacency):
+    with ctx.workprec(300):
+        weights = {
+            s: (-arb(epsilon) * loss / (2 if adjacency is ADD else 4)).exp() for s, loss in losses_of(counts, k).items()
+        }
+        total = sum(weights.values())
+        return {s: float(w / total) for s, w in weights.items()}
+
+
+@given(
+    listed=st.lists(st.integers(0, 6), min_size=2, max_size=5),
+    k=st.integers(1, 4),
+    epsilon=st.sampled_from([0.1, 1.0, 5.0]),
+    adjacency=st.sampled_from(Adjacency),
+)
+def test_law_equals_brute_force(listed, k, epsilon, adjacency):
+    k = min(k, len(listed) - 1)
+    counts = {chr(ord("a") + i): n for i, n in enumerate(listed)}
+    law = JointEM(k=k, epsilon=epsilon, adjacency=adjacency).law(ClosedHistogram.from_counts(counts))
+    truth = brute_force(counts, k=k, epsilon=epsilon, adjacency=adjacency)
+    assert law.keys() == truth.keys()
+    assert all(law[s] == pytest.approx(truth[s], rel=1e-12) for s in truth)
+
+
+@given(listed=st.lists(st.integers(0, 6), min_size=2, max_size=6), k=st.integers(1, 4))
+def test_sequences_are_counted_by_loss(listed, k):
+    k = min(k, len(listed) - 1)
+    histogram = ClosedHistogram.from_counts(dict(enumerate(listed)))
+    losses, totals = count_by_loss(histogram.values, histogram.multiplicities, k)
+    truth = sorted(losses_of(dict(enumerate(listed)), k).values())
+    assert losses == sorted(set(truth))
+    assert totals.tolist() == [sum(loss <= at for loss in truth) for at in losses]
+    assert totals[-1] == math.perm(len(listed), k)
+
+
+def test_counts_are_exact_in_a_large_domain():
+    histogram = ClosedHistogram.from_counts(np.random.default_rng(0).permutation(10**5 // np.arange(1, 3001)))
+    losses, totals = count_by_loss(histogram.values, histogram.multiplicities, 30)
+    assert totals[-1] == math.perm(3000, 30)
+    assert totals[0] == 1
+    assert losses[0] == 0
+    assert all(np.diff(totals) > 0)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
+    rng = SeededSource(3)
+    right = JointEM(k=3, epsilon=1.5, adjacency=adjacency)
+    outcomes = [right.release(SMALL, rng=rng).outcome for _ in range(8000)]
+    assert p_value(outcomes, right.law(SMALL)) > 1e-3
+    for factor in (0.7, 1.3):
+        assert p_value(outcomes, JointEM(k=3, epsilon=1.5 * factor, adjacency=adjacency).law(SMALL)) < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_chance_is_the_sum_over_orders(k, epsilon):
+    mechanism = JointEM(k=k, epsilon=epsilon, adjacency=ADD)
+    top = frozenset(SMALL.top(k))
+    truth = math.fsum(p for items, p in mechanism.law(SMALL).items() if frozenset(items) == top)
+    assert mechanism.chance(SMALL, k) == pytest.approx(truth, rel=1e-11)
+    assert mechanism.chance(SMALL, k + 1) == 0.0
+
+
+def test_the_draw_costs_the_same_for_any_k():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    few, many = JointEM.calibrate(budget, k=2), JointEM.calibrate(budget, k=50)
+    assert few.epsilon == many.epsilon
+    assert few.cost == many.cost
+    assert 1 - 1e-6 <= few.cost.epsilons(1e-6)["rdp"] <= 1.0
+
+
+def test_a_large_domain_is_drawn_by_its_groups():
+    counts = np.random.default_rng(1).permutation(10**6 // np.arange(1, 10**5 + 1))
+    release = JointEM(k=10, epsilon=1.0, adjacency=ADD).release(
+        ClosedHistogram.from_counts(counts), rng=SeededSource(0)
+    )
+    ranked = sorted(range(10**5), key=lambda i: -counts[i])
+    assert release.items == tuple(ranked[:10])
+
+
+def test_refusals():
+    with pytest.raises(DomainError, match="limited-domain"):
+        JointEM(k=1, epsilon=1.0, adjacency=ADD).release(OpenHistogram.from_counts(COUNTS, max_k=3))
+    for k in (5, 6):
+        with pytest.raises(ParameterError, match="5 candidates"):
+            JointEM(k=k, epsilon=1.0, adjacency=ADD).release(SMALL)
+    for k in (0, -3, 2.5, True, None):
+        with pytest.raises(ParameterError, match="k"):
+            JointEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=k)
+    wide = ClosedHistogram.from_counts(np.zeros(20_000, dtype=np.int64))
+    with pytest.raises(ParameterError, match="peeling-em"):
+        JointEM(k=100, epsilon=1.0, adjacency=ADD).release(wide)
+    with pytest.raises(LawTooLarge):
+        JointEM(k=2, epsilon=1.0, adjacency=ADD).law(wide)

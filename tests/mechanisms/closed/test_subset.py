@@ -1,0 +1,139 @@
+"""SubsetEM: the law equals brute force over all sets, and sets are uniform within their utility."""
+
+import math
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from cutline.errors import DomainError, LawTooLarge, ParameterError
+from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.closed.subset import Cells, SubsetEM
+from cutline.privacy import Adjacency, Budget
+from cutline.sampling import SeededSource
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+COUNTS = {"a": 9, "b": 7, "c": 7, "d": 3, "e": 0, "f": 0}
+SMALL = ClosedHistogram.from_counts(COUNTS)
+
+
+def utilities_of(counts, k):
+    return {
+        frozenset(s): min(counts[i] for i in s) - max(n for i, n in counts.items() if i not in s)
+        for s in combinations(counts, k)
+    }
+
+
+def brute_force(counts, *, k, epsilon, adjacency):
+    with ctx.workprec(300):
+        weights = {
+            s: (arb(epsilon) * u / (2 if adjacency is ADD else 4)).exp() for s, u in utilities_of(counts, k).items()
+        }
+        total = sum(weights.values())
+        return {(k, s): float(w / total) for s, w in weights.items()}
+
+
+@given(
+    listed=st.lists(st.integers(0, 6), min_size=2, max_size=7),
+    k=st.integers(1, 6),
+    epsilon=st.sampled_from([0.1, 1.0, 5.0]),
+    adjacency=st.sampled_from(Adjacency),
+)
+def test_law_equals_brute_force(listed, k, epsilon, adjacency):
+    k = min(k, len(listed) - 1)
+    counts = {chr(ord("a") + i): n for i, n in enumerate(listed)}
+    law = SubsetEM(k=k, epsilon=epsilon, adjacency=adjacency).law(ClosedHistogram.from_counts(counts))
+    truth = brute_force(counts, k=k, epsilon=epsilon, adjacency=adjacency)
+    assert law.keys() == truth.keys()
+    assert all(law[s] == pytest.approx(truth[s], rel=1e-12) for s in truth)
+
+
+@given(listed=st.lists(st.integers(0, 6), min_size=2, max_size=9), k=st.integers(1, 8))
+def test_sets_are_counted_by_utility(listed, k):
+    k = min(k, len(listed) - 1)
+    histogram = ClosedHistogram.from_counts(dict(enumerate(listed)))
+    cells = Cells.of(histogram.values, histogram.multiplicities, k)
+    found = Counter()
+    for utility, size in zip(cells.utilities, cells.sizes, strict=True):
+        assert size >= 0
+        found[utility] += size
+    assert +found == Counter(utilities_of(dict(enumerate(listed)), k).values())
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 6])
+def test_every_cell_is_drawn_uniformly(k):
+    counts = np.array([8, 8, 6, 6, 6, 3, 3])
+    histogram = ClosedHistogram.from_counts(counts)
+    cells = Cells.of(histogram.values, histogram.multiplicities, k)
+    rng = SeededSource(k)
+    for cell, size in enumerate(cells.sizes):
+        if size:
+            seen = Counter(frozenset(cells.draw(cell, rng)) for _ in range(60 * size))
+            assert len(seen) == size
+            for ranks in seen:
+                outside = [counts[i] for i in range(7) if i not in ranks]
+                assert min(counts[list(ranks)]) - max(outside) == cells.utilities[cell]
+                assert len(ranks) == k
+            assert size == 1 or chisquare(list(seen.values())).pvalue > 1e-4
+
+
+def test_counts_are_exact_in_a_large_domain():
+    histogram = ClosedHistogram.from_counts(np.random.default_rng(0).permutation(10**5 // np.arange(1, 3001)))
+    cells = Cells.of(histogram.values, histogram.multiplicities, 30)
+    assert sum(cells.sizes) == math.comb(3000, 30)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
+    rng = SeededSource(3)
+    right = SubsetEM(k=3, epsilon=1.5, adjacency=adjacency)
+    outcomes = [right.release(SMALL, rng=rng).outcome for _ in range(8000)]
+    assert p_value(outcomes, right.law(SMALL)) > 1e-3
+    for factor in (0.7, 1.3):
+        assert p_value(outcomes, SubsetEM(k=3, epsilon=1.5 * factor, adjacency=adjacency).law(SMALL)) < 1e-6
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+def test_chance_is_the_entry_of_the_top_set(k):
+    mechanism = SubsetEM(k=k, epsilon=0.8, adjacency=REPLACE)
+    assert mechanism.chance(SMALL, k) == pytest.approx(mechanism.law(SMALL)[k, frozenset(SMALL.top(k))], rel=1e-12)
+    assert mechanism.chance(SMALL, k + 1) == 0.0
+
+
+def test_the_draw_costs_the_same_for_any_k():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    few, many = SubsetEM.calibrate(budget, k=2), SubsetEM.calibrate(budget, k=50)
+    assert few.cost == many.cost
+    assert 1 - 1e-6 <= few.cost.epsilons(1e-6)["rdp"] <= 1.0
+
+
+def test_a_large_domain_is_drawn_by_its_groups():
+    counts = np.zeros(10**6, dtype=np.int64)
+    counts[[5, 77, 999_999]] = 400
+    histogram = ClosedHistogram.from_counts(counts)
+    release = SubsetEM(k=3, epsilon=1.0, adjacency=ADD).release(histogram, rng=SeededSource(0))
+    assert release.items == frozenset({5, 77, 999_999})
+    blind = SubsetEM(k=3, epsilon=1e-9, adjacency=ADD).release(histogram, rng=SeededSource(0))
+    assert len(blind.items) == 3
+    assert blind.outcome == (3, blind.items)
+
+
+def test_refusals():
+    with pytest.raises(DomainError, match="limited-domain"):
+        SubsetEM(k=1, epsilon=1.0, adjacency=ADD).release(OpenHistogram.from_counts(COUNTS, max_k=3))
+    for k in (6, 7):
+        with pytest.raises(ParameterError, match="6 candidates"):
+            SubsetEM(k=k, epsilon=1.0, adjacency=ADD).release(SMALL)
+    for k in (0, -3, 2.5, True, None):
+        with pytest.raises(ParameterError, match="k"):
+            SubsetEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=k)
+    wide = ClosedHistogram.from_counts(np.zeros(20_000, dtype=np.int64))
+    with pytest.raises(ParameterError, match="peeling-em"):
+        SubsetEM(k=100, epsilon=1.0, adjacency=ADD).release(wide)
+    with pytest.raises(LawTooLarge):
+        SubsetEM(k=2, epsilon=1.0, adjacency=ADD).law(wide)
