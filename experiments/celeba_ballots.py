@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from experiments.datasets import LabelData
 from experiments.polls import Poll
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cutline.histogram import ClosedHistogram, IntArray, OpenHistogram
+from cutline.arrays import IntArray
+from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.one_gap import smallest
 from cutline.mechanisms.planning import plan
 from cutline.mechanisms.registry import mechanism

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from experiments.report import Estimate
 
 Results = Mapping[str, Mapping[str, Estimate]]  # recall by block and mechanism

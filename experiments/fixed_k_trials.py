@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import Histogram, IntArray, OpenHistogram
+from cutline.arrays import IntArray
+from cutline.histogram import Histogram, OpenHistogram
 from cutline.mechanisms.fixed.continuation import Way, completed
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst

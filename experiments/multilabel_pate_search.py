@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.polls import FloatArray, Tally
+from cutline.arrays import FloatArray
+from experiments.polls import Tally
 
 CLOSELY = 0.005  # how closely an epsilon is searched, relative
 _DRAWS = 200

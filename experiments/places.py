@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from cutline.arrays import IntArray
 from cutline.counting import count
-from cutline.histogram import IntArray, OpenHistogram
+from cutline.histogram import OpenHistogram
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.fixed_k_calibration import ranks_for

@@ -9,12 +9,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import FloatArray, IntArray
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Votes: TypeAlias = Mapping[int | None, IntArray]  # by ballot limit; None: ballots as they are
 Measure: TypeAlias = Literal["right", "f1"]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 class Score(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.privacy import Adjacency, Budget
 

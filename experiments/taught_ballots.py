@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from experiments.datasets import LabelData, load_multilabel
 from experiments.polls import Bools, Poll
 from experiments.setting import Setting

@@ -20,11 +20,11 @@ from typing import Any, NoReturn, Self, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import IntArray
 from cutline.errors import CountsError, ParameterError
 from cutline.ranking import RankedIndices, tally
 
 Item: TypeAlias = Hashable
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ORDERED = (str, int, float, bool, bytes, datetime.date, datetime.time, decimal.Decimal, uuid.UUID)
 

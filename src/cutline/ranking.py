@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from cutline.arrays import IntArray
+
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _BINS = 1 << 16  # counts below it are tallied by address; two bytes are also what numpy sorts by radix

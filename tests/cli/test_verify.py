@@ -1,8 +1,9 @@
 import json
 from dataclasses import dataclass
 
-import cutline.verify.all_suites
 import pytest
+
+import cutline.verify.all_suites
 
 
 @dataclass

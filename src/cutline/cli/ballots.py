@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import Int8Array
 from cutline.errors import ColumnTypeError, ParameterError, SourceError
-from cutline.pate.labels import MISSING, Int8Array
+from cutline.pate.labels import MISSING
 
 _LABELS = (".npz", ".parquet", ".csv")
 _MOST = np.uint64(2**62)

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from cutline.arrays import IntArray
 from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
-from cutline.histogram import ClosedHistogram, Histogram, IntArray
+from cutline.histogram import ClosedHistogram, Histogram
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.base import check_positive

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from cutline.arrays import IntArray
 from cutline.errors import AdjacencyError, BudgetError, ParameterError
-from cutline.histogram import Histogram, IntArray, Item, OpenHistogram, check_max_k, item_key
+from cutline.histogram import Histogram, Item, OpenHistogram, check_max_k, item_key
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.registry import best_order, rdp

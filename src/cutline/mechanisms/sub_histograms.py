@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cutline.histogram import ClosedHistogram, Histogram, IntArray, Item, OpenHistogram
+from cutline.arrays import IntArray
+from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 
 
 def remaining(histogram: Histogram, prefix: int) -> Histogram:

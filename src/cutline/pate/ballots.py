@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 
 Ballots: TypeAlias = npt.NDArray[Any]
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import digits_up
-
-Int8Array: TypeAlias = npt.NDArray[np.int8]
 
 MISSING = -1
 _PROTECTS = {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from cutline.pate.aggregators.base import Votes, check_ballots_fit, check_public, checked_votes, plain
 from cutline.pate.ballots import Ballots, count_ballots, limit_ballots
 from cutline.privacy import Adjacency, Budget, Cost

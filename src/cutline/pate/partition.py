@@ -20,12 +20,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from cutline.arrays import IntArray
 
 KEY_BYTES = 16
 LONGEST_KEY = 64  # what the hash takes

@@ -2,13 +2,12 @@ r"""What a classifier says about labels, in one shape: scikit-learn's classifier
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Int8Array: TypeAlias = npt.NDArray[np.int8]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+from cutline.arrays import FloatArray, Int8Array
 
 
 def takes_many_labels(estimator: Any) -> bool:

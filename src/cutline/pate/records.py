@@ -10,17 +10,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.pate.partition import assign, id_bytes, row_bytes
-from cutline.pate.predictions import Int8Array
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

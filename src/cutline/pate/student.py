@@ -12,16 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cutline.arrays import FloatArray, Int8Array
 from cutline.errors import ParameterError
-from cutline.pate.predictions import (
-    FloatArray,
-    Int8Array,
-    fit_labels,
-    label_probabilities,
-    predicted_labels,
-    seeded_clone,
-    takes_many_labels,
-)
+from cutline.pate.predictions import fit_labels, label_probabilities, predicted_labels, seeded_clone, takes_many_labels
 
 Missing = Literal["skip", "mark"]
 

@@ -17,24 +17,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import EngineError, ParameterError
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.predictions import (
-    FloatArray,
-    Int8Array,
-    fit_labels,
-    label_scores,
-    predicted_labels,
-    seeded_clone,
-    takes_many_labels,
-)
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from cutline.pate.predictions import fit_labels, label_scores, predicted_labels, seeded_clone, takes_many_labels
 
 _REHEARSED = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
 

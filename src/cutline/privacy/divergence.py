@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+from cutline.arrays import FloatArray
 
 # Allowance for one elementary float operation: numpy's log1p and expm1 are good to a few units of 2^-53.
 _SLACK = 2.0**-50

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutline.sampling.inversion import FloatArray, IntArray, invert
+from cutline.arrays import FloatArray, IntArray
+from cutline.sampling.inversion import invert
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.weights import Weights, enclose_boundaries, float_weights, scaled_weights
 

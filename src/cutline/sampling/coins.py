@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
+from cutline.arrays import BoolArray, FloatArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS, FloatArray
+from cutline.sampling.inversion import WORD_BITS
 from cutline.sampling.source import Source, resolve
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Bias: TypeAlias = Callable[[int], Any]
 """``bias(entry)``: the exact Fraction, or a ball around the real number at flint's present precision."""
 

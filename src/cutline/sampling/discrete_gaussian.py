@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
+from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.sampling.bernoulli import BoolArray, bernoulli, bernoulli_real
-from cutline.sampling.inversion import FloatArray, IntArray
+from cutline.sampling.bernoulli import bernoulli, bernoulli_real
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.uniform import integers_below
 

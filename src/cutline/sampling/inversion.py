@@ -22,16 +22,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb, ctx
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 
 if TYPE_CHECKING:
     from cutline.sampling.source import Source
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Enclose: TypeAlias = Callable[[int, int], Sequence[Any]]
 """``enclose(row, precision)``: balls around the G - 1 inner boundaries of that row."""
 

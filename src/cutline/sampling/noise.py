@@ -23,9 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx, fmpq, fmpz
 
+from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS, FloatArray, IntArray
-from cutline.sampling.source import Source, WordArray, resolve
+from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.source import Source, resolve
 
 Real: TypeAlias = Callable[[], Any]
 """A real number: a ball around it at flint's present precision."""

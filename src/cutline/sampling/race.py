@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 
+from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS, FloatArray, IntArray
-from cutline.sampling.source import Source, WordArray, resolve
+from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.source import Source, resolve
 
 _ERROR = 2.0**-40  # of a float key, beside 1 + handicap
 _HALF = np.uint64(1 << 63)

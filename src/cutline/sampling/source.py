@@ -7,14 +7,12 @@ made from a seeded source is a simulation: it says so, and the ledger refuses it
 from __future__ import annotations
 
 import os
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import WordArray
 from cutline.errors import ParameterError
-
-WordArray: TypeAlias = npt.NDArray[np.uint64]
 
 
 @runtime_checkable

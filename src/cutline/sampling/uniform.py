@@ -11,7 +11,7 @@ from cutline.errors import ParameterError
 from cutline.sampling.source import Source, resolve
 
 if TYPE_CHECKING:
-    from cutline.sampling.inversion import IntArray
+    from cutline.arrays import IntArray
 
 
 def integers_below(bounds: npt.ArrayLike, *, rng: Source | None = None) -> IntArray:

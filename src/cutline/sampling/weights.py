@@ -27,7 +27,7 @@ from flint import arb, fmpq, fmpz
 from cutline.errors import ParameterError
 
 if TYPE_CHECKING:
-    from cutline.sampling.inversion import FloatArray, IntArray
+    from cutline.arrays import FloatArray, IntArray
 
 _SCORE_LIMIT = 2**62  # the difference of two scores fits in 64 bits
 _RATE_LIMIT = 2**64  # past it exp(-rate) is 0 beside any multiplicity that fits in memory (below 2^(2^60))

@@ -16,15 +16,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.privacy import BitTable, BoundedRange, Cost, Curve, Gaussian, GaussianBit, Pure
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _TOPS = 24  # bounded-range pairs tried per step
 _COINS = 40  # pairs of neighbouring coins tried per table, spread over its values

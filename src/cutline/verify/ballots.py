@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from cutline.arrays import IntArray
 from cutline.privacy import Adjacency
-from cutline.verify.universe import IntArray, Universe, all_counts, neighbours
+from cutline.verify.universe import Universe, all_counts, neighbours
 
 Ballot: TypeAlias = tuple[int, ...]
 Box: TypeAlias = tuple[Ballot, ...]

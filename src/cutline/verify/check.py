@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import AdjacencyError, CutlineError
 from cutline.privacy import Cost
 from cutline.verify.claim import judge
 from cutline.verify.universe import Universe
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, int], None]
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, math.inf)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+from cutline.arrays import FloatArray
 
 RELATIVE = 1e-9  # allowance of comparisons
 _LAW_ERROR = 1e-12  # laws are good to this relative error

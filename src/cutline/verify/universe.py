@@ -8,12 +8,11 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.privacy import Adjacency
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = tuple[IntArray, IntArray]
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import FloatArray, IntArray
 from cutline.mechanisms.adaptive.preference import UNIT
 from cutline.privacy import Adjacency, BoundedRange, Cost
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling import Source, Weights, categorical, probabilities
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _NEVER = np.iinfo(np.int64).max // 4  # a distance no table is long enough to tell from infinity
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 from cutline.privacy import Adjacency, BitTable, Cost, GaussianBit
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import ball_up
 from cutline.sampling import Source, bernoulli, bernoulli_real
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 class GapTest(Protocol):

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
-from cutline.mechanisms.adaptive.gap_tests import FloatArray
 from cutline.mechanisms.pure_step import largest_pure
 from cutline.privacy import Adjacency, Cost, Pure
 from cutline.privacy.curves.base import check_positive

@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
-from cutline.mechanisms.adaptive.choosers import FloatArray, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.noisy_max_laws import exponential_law, laplace_law, normal_law
 from cutline.mechanisms.adaptive.preference import UNIT
 from cutline.mechanisms.pure_step import largest_pure

@@ -11,16 +11,15 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, arb_poly, ctx
 
+from cutline.arrays import FloatArray
 from cutline.errors import LawTooLarge
 from cutline.mechanisms.adaptive.laplace_integrals import Piece, accurate, ball, dot, pieces
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_CHOICES = 4000
 _OUT_OF_SIGHT = 80.0  # standard deviations: the chance to win from so far below is 0 in float64

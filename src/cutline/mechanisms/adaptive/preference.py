@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray, check_max_k
+from cutline.histogram import check_max_k
 
 UNIT = 1 << 20
 _LARGEST = 1 << 40  # scores stay within int64: counts are below 2^42

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, IntArray
-from cutline.mechanisms.adaptive.choosers import Chooser, FloatArray
+from cutline.histogram import Histogram
+from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.privacy import Adjacency, Budget, Cost, Filter

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import LawTooLarge
-from cutline.histogram import Histogram, IntArray
-from cutline.mechanisms.adaptive.choosers import FloatArray
+from cutline.histogram import Histogram
 from cutline.mechanisms.closed_selection import (
     LARGEST_LAW,
     ClosedSelector,

@@ -13,7 +13,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from cutline.histogram import ClosedHistogram, Histogram, IntArray
+from cutline.arrays import IntArray
+from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.closed_selection import (
     ClosedSelector,
     check_outcomes,

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from cutline.arrays import FloatArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.adaptive.choosers import FloatArray, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.closed.peeling import PeelingEM

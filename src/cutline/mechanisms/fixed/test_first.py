@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from cutline.arrays import IntArray
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, IntArray
+from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference

@@ -6,13 +6,14 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import BudgetError, DomainError, LawTooLarge
-from cutline.histogram import Histogram, IntArray, Item, OpenHistogram
+from cutline.histogram import Histogram, Item, OpenHistogram
 from cutline.mechanisms.closed_selection import LARGEST_LAW, checked_k
 from cutline.mechanisms.fixed_k_calibration import (
     INSIDE,
@@ -26,8 +27,6 @@ from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Limit
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Release
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _TRAPEZOID = 1 / 8
 _LEFT, _RIGHT = -60.0, 12.0

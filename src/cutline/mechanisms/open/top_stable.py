@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from flint import arb
 
+from cutline.arrays import IntArray
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, IntArray, check_max_k
+from cutline.histogram import Histogram, check_max_k
 from cutline.mechanisms.open.top_stable_law import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive

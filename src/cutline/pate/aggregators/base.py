@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import Int8Array, IntArray
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import IntArray
 from cutline.pate.ballots import Ballots, check_whole
-from cutline.pate.labels import Int8Array, Labels
+from cutline.pate.labels import Labels
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Law
 from cutline.sampling import Source

@@ -6,20 +6,16 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import FloatArray, IntArray
 from cutline.pate.aggregators.base import Votes, check_listable, checked_votes, labelled, moved_labels
 from cutline.pate.labels import Labels
 from cutline.pate.panel import Panel
 from cutline.release import Law
 from cutline.sampling import Source, resolve
 from cutline.sampling.coins import Coins
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 
 
 def majorities(counts: IntArray, teachers: int) -> npt.NDArray[np.int8]:

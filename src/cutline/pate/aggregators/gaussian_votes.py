@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from flint import arb
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 from cutline.pate.aggregators.base import check_public, moved_labels, plain
 from cutline.pate.aggregators.calibration import bit_precision, largest_precision, typical_precision
-from cutline.pate.aggregators.coin_votes import CoinVote, FloatArray
+from cutline.pate.aggregators.coin_votes import CoinVote
 from cutline.pate.panel import Panel
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
 from cutline.privacy.curves.base import check_positive

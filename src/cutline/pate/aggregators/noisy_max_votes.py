@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from cutline.arrays import Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 from cutline.mechanisms.adaptive.noisy_max_laws import normal_law
 from cutline.pate.aggregators.base import Votes, check_listable, check_public, labelled, plain
 from cutline.pate.aggregators.gaussian_votes import vector_cost, vector_sigma
 from cutline.pate.ballots import Ballots, check_powerset, count_powersets
-from cutline.pate.labels import Int8Array, Labels
+from cutline.pate.labels import Labels
 from cutline.pate.panel import Panel
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive

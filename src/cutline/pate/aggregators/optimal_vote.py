@@ -8,11 +8,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 from cutline.pate.aggregators.base import check_public, moved_labels
 from cutline.pate.aggregators.calibration import voting_table
-from cutline.pate.aggregators.coin_votes import CoinVote, FloatArray
+from cutline.pate.aggregators.coin_votes import CoinVote
 from cutline.pate.panel import Panel
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
 from cutline.sampling.coins import Coins

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from cutline.histogram import IntArray
+from cutline.arrays import IntArray
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.pate.aggregators.base import Votes, check_public, labelled
 from cutline.pate.aggregators.calibration import stability_table

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from cutline.arrays import Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.histogram import IntArray
 from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
 from cutline.pate.aggregators.base import Votes, check_listable, check_public, labelled, plain
 from cutline.pate.aggregators.confidence import confidences, majorities
-from cutline.pate.labels import MISSING, Int8Array, Labels
+from cutline.pate.labels import MISSING, Labels
 from cutline.pate.panel import Panel
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law

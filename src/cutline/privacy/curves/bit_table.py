@@ -12,20 +12,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb, ctx
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
 from cutline.privacy.curves.greedy import fall_from_above, rise_from_below
 from cutline.privacy.divergence import CoinPairs, coin_divergence_ball, coin_profile
 from cutline.privacy.rounding import ball_down
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
 ALMOST_ONE = 1 - 2.0**-50

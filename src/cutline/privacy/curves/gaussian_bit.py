@@ -10,17 +10,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
 from cutline.privacy.divergence import coin_profile
 from cutline.privacy.rounding import fraction_up
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0
 _SLACK = 2.0**-44  # allowance, relative, for scipy's log_ndtr (good to about 1e-15) and what follows from it

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from cutline.arrays import FloatArray
 from cutline.privacy.curves.base import Curve, Normal, Profiled
 from cutline.privacy.curves.bounded_range import BoundedRange
 from cutline.privacy.curves.gaussian import normal_profile
@@ -27,7 +28,6 @@ from cutline.privacy.curves.gaussian import normal_profile
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
 _WORK = 16_000_000  # grid points times candidates times steps: about 0.2 s

@@ -18,8 +18,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.privacy.curves.base import Normal, Profiled
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.rounding import fraction_down
@@ -27,8 +27,6 @@ from cutline.privacy.rounding import fraction_down
 if TYPE_CHECKING:
     from cutline.privacy.cost import Cost
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
 _ULP = 2.0**-53

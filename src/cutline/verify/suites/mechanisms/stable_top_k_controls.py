@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cutline.histogram import Histogram, IntArray, OpenHistogram
-from cutline.mechanisms.adaptive.choosers import FloatArray, GapArgmax, GapExponential
+from cutline.arrays import FloatArray, IntArray
+from cutline.histogram import Histogram, OpenHistogram
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.preference import UNIT
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK

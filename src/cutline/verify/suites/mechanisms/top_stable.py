@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cutline.histogram import Histogram, IntArray
+from cutline.arrays import IntArray
+from cutline.histogram import Histogram
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Cost
 from cutline.release import Law
