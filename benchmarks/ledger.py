@@ -73,8 +73,8 @@ def fill(ledger: Ledger, cost: Cost, described: dict, entries: int) -> None:
         entry = dict(books.execute(tables.entries.select()).one()._mapping)
         settlement = dict(books.execute(tables.settlements.select()).one()._mapping)
         first = entry["id"]
-        books.execute(tables.add_entry, [entry | {"id": first + i} for i in range(1, entries)])
-        books.execute(tables.add_settlement, [settlement | {"entry_id": first + i} for i in range(1, entries)])
+        books.execute(tables.INSERT_ENTRY, [entry | {"id": first + i} for i in range(1, entries)])
+        books.execute(tables.INSERT_SETTLEMENT, [settlement | {"entry_id": first + i} for i in range(1, entries)])
 
 
 def main() -> None:

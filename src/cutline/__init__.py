@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cutline.version import __version__
+
 if TYPE_CHECKING:
     from cutline.api import count, plan, top
     from cutline.errors import CutlineError
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from cutline.pate.classifier import PATEClassifier
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Adjacency",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cutline.ledger.sums import charge
+from cutline.ledger.account import charge
 from cutline.privacy import Budget
 
 SCRIPT = Path(__file__).with_name("rivals.py")

@@ -10,12 +10,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from cutline.errors import BudgetError, SettlementError
 from cutline.ledger import Ledger, charging
-from cutline.ledger.sums import Sums, charge
+from cutline.ledger.account import Sums, charge
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6, releases=10)
 FILTER = BUDGET.filter(order=16.0, delta_share=0.25)
-LIMITS = Sums.limits(FILTER)
+LIMITS = Sums.from_filter(FILTER)
 SHARES = (0.5, 1 / 3, 0.1, 0.07, 1e-3)
 COSTS = [
     Cost.of(
@@ -84,7 +84,7 @@ class Books(RuleBasedStateMachine):
         """A process is gone with its transaction half done: it never was."""
         try:
             with self.ledger._database.writing() as books:
-                charging.reserve(books, cost, dataset="visits", analyst="bob", mechanism="{}", written=set())
+                charging.reserve(books, cost, dataset="visits", analyst="bob", mechanism="{}", known_costs=set())
                 raise InterruptedError
         except (InterruptedError, BudgetError):
             pass

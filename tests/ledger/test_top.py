@@ -6,7 +6,7 @@ import pytest
 
 import cutline
 from cutline.errors import AdjacencyError, BudgetError, EngineError, ParameterError, SourceError
-from cutline.ledger.sums import charge
+from cutline.ledger.account import charge
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.sampling import SeededSource
 
@@ -91,6 +91,22 @@ def test_the_datasets_own_adjacency_is_taken(tmp_path):
     assert release.cost.adjacency is Adjacency.REPLACE
     with pytest.raises(ParameterError, match="go together"):
         cutline.top({"a": 900}, max_k=5, dataset="polls")
+
+
+def test_a_ledger_given_as_an_object_stays_open(tmp_path):
+    """Who opened the books closes them: a service keeps one ledger for all its releases."""
+    closed = []
+
+    class Watched(cutline.Ledger):
+        def __exit__(self, *error):
+            closed.append(self)
+            super().__exit__(*error)
+
+    with Watched(tmp_path / "books.db") as ledger:
+        ledger.create("polls", budget=BUDGET, limits=BUDGET.filter(order=16.0, delta_share=0.25), owner="ann")
+        cutline.top({"a": 900, "b": 3}, max_k=5, ledger=ledger, dataset="polls")
+        assert not closed
+        assert ledger._database._engine.pool.checkedin() == 1  # its connection is idle and kept
 
 
 def test_without_a_ledger_the_old_numbers_hold():

@@ -1,8 +1,8 @@
-r"""Reserve, read, run, settle: every release is paid for, in full, before a row is read.
+r"""The ledger: every release is reserved, and so paid for in full, before a row is read, and settled to what ran.
 
-Reserving is one transaction: look at the totals, check both limits, write the entry, raise the totals. Settling is another,
-which adds a row of its own and lowers the totals to what ran. Whatever happens in between, the full charge is on the books: a
-crash may waste budget, and never hides spending.
+Reserving is one transaction: it reads the totals, checks both limits, writes the entry and raises the totals. Settling is
+another, which adds a row of its own and lowers the totals to what ran. Whatever happens in between, the full charge is on the
+books: a crash may waste budget, and never hides spending.
 """
 
 from __future__ import annotations
@@ -10,20 +10,61 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from cutline.errors import BudgetError, DatasetError, LedgerUnavailable, ParameterError, SettlementError, UnsettledError
-from cutline.ledger import charging, reading, tables
-from cutline.ledger.allowance import usual_filter
+from cutline.errors import (
+    BudgetError,
+    DatasetError,
+    LedgerUnavailable,
+    ParameterError,
+    SchemaError,
+    SettlementError,
+    UnsettledError,
+)
+from cutline.ledger import charging, tables
+from cutline.ledger.account import Account, Entry, Reservation, Sums
 from cutline.ledger.database import Database
-from cutline.ledger.records import Account, Entry, Priced, Reservation, Settleable
-from cutline.ledger.sums import Sums
-from cutline.ledger.writing import VERSION, cost_text, description, named, now
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.version import __version__
 
-T = TypeVar("T", bound=Settleable)
+
+class Settleable(Protocol):
+    """Anything that became public and says what it cost: a `Release`, a table of them, labels."""
+
+    @property
+    def cost(self) -> Cost:
+        """What ran, as a function of the public outcome."""
+        ...
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is a simulation."""
+        ...
+
+
+Data_contra = TypeVar("Data_contra", contravariant=True)
+Result_co = TypeVar("Result_co", bound=Settleable, covariant=True)
+Result = TypeVar("Result", bound=Settleable)
+Data = TypeVar("Data")
+
+
+class Priced(Protocol[Data_contra, Result_co]):
+    """Anything that states its dearest cost before any data and can then be run once: every mechanism."""
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path."""
+        ...
+
+    def describe(self) -> Mapping[str, object]:
+        """Return name and public parameters as plain data."""
+        ...
+
+    def release(self, histogram: Data_contra, /) -> Result_co:
+        """Run once."""
+        ...
 
 
 class Ledger(AbstractContextManager["Ledger"]):
@@ -37,7 +78,9 @@ class Ledger(AbstractContextManager["Ledger"]):
     Parameters
     ----------
     url
-        A path or ``sqlite:///path`` (one file), or ``postgresql://host/database``.
+        A path or ``sqlite:///path`` (one file), or ``postgresql://host/database``. Nothing is opened before the first use.
+        A ledger may be kept open for as long as one likes: between transactions it holds no lock. Leaving its ``with`` block
+        closes its connections, any number of times, and the next use opens another.
 
     Examples
     --------
@@ -57,10 +100,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self._database = Database(url)
         self._checked = False
-        self._written: set[str] = set()  # costs known to be on the books; rows there never go
+        self._known_costs: set[str] = set()  # digests of costs that are on the books; rows there are never deleted
 
     def __repr__(self) -> str:
-        return f"Ledger({self._database.shown!r})"
+        return f"Ledger({self._database.printable_address!r})"
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
@@ -93,7 +136,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             The column that names those who are protected. If given, `cutline.top` refuses to count another one.
         """
         relation = Adjacency(adjacency)
-        limits = usual_filter(budget, adjacency=relation) if limits is None else limits
+        limits = charging.usual_filter(budget, adjacency=relation) if limits is None else limits
         if not (budget.covers(limits) and limits.rdp > 0):
             raise BudgetError(
                 "a filter must lie within its budget and leave something to spend",
@@ -101,36 +144,36 @@ class Ledger(AbstractContextManager["Ledger"]):
                 "Make it with budget.filter(order=..., delta_share=...).",
             )
         row = {
-            "name": named("dataset", dataset),
-            "owner": named("owner", owner),
+            "name": tables.check_name("dataset", dataset),
+            "owner": tables.check_name("owner", owner),
             "adjacency": str(relation),
-            "unit": None if unit is None else named("unit", unit),
+            "unit": None if unit is None else tables.check_name("unit", unit),
             "epsilon": repr(float(budget.epsilon)),
             "delta": repr(float(budget.delta)),
             "releases": budget.releases,
             "filter_order": repr(float(limits.order)),
             "filter_rdp": repr(float(limits.rdp)),
             "filter_delta": repr(float(limits.delta)),
-            **Sums().written("spent"),
+            **Sums().to_columns("spent"),
             "entries": 0,
             "limited": 0,
-            "created": now(),
-            "version": VERSION,
+            "created": tables.current_time(),
+            "version": __version__,
         }
         self._database.keep_a_write_ahead_log()
         with self._database.writing(create=True) as books:
             tables.create_tables(books)
-            if books.execute(tables.find_dataset, {"dataset": dataset}).first() is not None:
+            if tables.holds_dataset(books, dataset):
                 raise DatasetError(
                     "a dataset is created once",
                     repr(dataset),
                     "Its budget is fixed; look at it with `cutline ledger show`.",
                 )
-            books.execute(tables.add_dataset, row)
+            books.execute(tables.INSERT_DATASET, row)
         self._checked = True
 
     def reserve(
-        self, cost: Cost, *, dataset: str, analyst: str | None = None, mechanism: Mapping[str, Any]
+        self, cost: Cost, *, dataset: str, analyst: str | None = None, mechanism: Mapping[str, object]
     ) -> Reservation:
         r"""Charge a worst-case cost, or refuse; no data is needed for either.
 
@@ -143,25 +186,38 @@ class Ledger(AbstractContextManager["Ledger"]):
         LedgerUnavailable
             If the books cannot be written. Nothing may be released then.
         """
-        analyst = None if analyst is None else named("analyst", analyst)
-        plain = description(mechanism)
+        analyst = None if analyst is None else tables.check_name("analyst", analyst)
+        plain = tables.encode_mechanism(mechanism)
         with self._writing() as books:
             reservation = charging.reserve(
-                books, cost, dataset=dataset, analyst=analyst, mechanism=plain, written=self._written
+                books, cost, dataset=dataset, analyst=analyst, mechanism=plain, known_costs=self._known_costs
             )
-        self._written.add(cost_text(cost)[0])
+        self._known_costs.add(tables.encode_cost(cost)[0])
         return reservation
 
-    def settle(self, reservation: Reservation, release: Settleable) -> None:
+    def settle(self, reservation: Reservation, release: Settleable) -> Account:
         r"""Lower a reservation's charge to what ran; once, and never above the reserve.
 
-        ``release`` is anything with a ``cost`` that is a function of what became public, and ``seeded``.
+        Parameters
+        ----------
+        reservation
+            What `reserve` returned.
+        release
+            Anything with a ``cost`` that is a function of what became public, and ``seeded``.
+
+        Returns
+        -------
+        Account
+            The dataset's account right after this settlement, read in the same transaction.
 
         Raises
         ------
         SettlementError
             For a seeded release, one above the reserve at the filter's order, or a reservation that is already settled or of
-            other books. The reserve stays charged.
+            other books. The reserve stays charged, and the release must not be used.
+        UnsettledError
+            If the books cannot be read or written now. It carries the release, which was paid for in full before it ran and
+            may be used; the reserve stays charged.
         """
         if release.seeded is not False:
             raise SettlementError(
@@ -169,11 +225,24 @@ class Ledger(AbstractContextManager["Ledger"]):
                 "seeded=True",
                 "Release with the operating system's source (no rng).",
             )
-        with self._writing() as books:
-            charging.settle(books, reservation, release.cost, written=self._written)
-        self._written.add(cost_text(release.cost)[0])
+        try:
+            with self._writing() as books:
+                account = charging.settle(books, reservation, release.cost, known_costs=self._known_costs)
+        except (LedgerUnavailable, SchemaError) as error:
+            reason = error
+        else:
+            self._known_costs.add(tables.encode_cost(release.cost)[0])
+            return account
+        raise UnsettledError(
+            f"the release ran and stays charged in full, but could not be settled: {reason.rule}",
+            reason.value,
+            f"{reason.way_out} The charge is entry {reservation.id}; it is safe to leave it.",
+            release=release,
+        )
 
-    def release(self, mechanism: Priced, read: Callable[[], Any], *, dataset: str, analyst: str | None = None) -> Any:
+    def release(
+        self, mechanism: Priced[Data, Result], read: Callable[[], Data], *, dataset: str, analyst: str | None = None
+    ) -> Result:
         r"""Reserve a mechanism's dearest path, then read, release and settle.
 
         Parameters
@@ -200,13 +269,13 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def run(
         self,
-        work: Callable[[], T],
+        work: Callable[[], Result],
         *,
         cost: Cost,
-        mechanism: Mapping[str, Any],
+        mechanism: Mapping[str, object],
         dataset: str,
         analyst: str | None = None,
-    ) -> T:
+    ) -> Result:
         r"""Reserve ``cost``, call ``work``, settle what it returns, and return it: the general form of `release`.
 
         Any failure after the reserve, an interrupt included, leaves the full charge. If the books cannot be told at the end,
@@ -214,18 +283,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         """
         reservation = self.reserve(cost, dataset=dataset, analyst=analyst, mechanism=mechanism)
         result = work()
-        try:
-            self.settle(reservation, result)
-        except LedgerUnavailable as error:
-            reason = error
-        else:
-            return result
-        raise UnsettledError(
-            f"the release ran and stays charged in full, but could not be settled: {reason.rule}",
-            reason.value,
-            f"{reason.way_out} The charge is entry {reservation.id}; it is safe to leave it.",
-            release=result,
-        )
+        self.settle(reservation, result)
+        return result
 
     def limit(
         self,
@@ -240,29 +299,19 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         What the analyst has spent already counts. From then on every release of the dataset must name its analyst.
         """
-        analyst = named("analyst", analyst)
+        analyst = tables.check_name("analyst", analyst)
         with self._writing() as books:
-            row = charging.lock(books, dataset)
-            limits = reading.analyst_limits(reading.account(row), rdp=rdp, delta=delta, share=share).written("limit")
-            if charging.find_analyst(books, row.id, analyst) is None:
-                new = {"dataset_id": row.id, "analyst": analyst, **Sums().written("spent")}
-                books.execute(tables.add_analyst, new | limits)
-            else:
-                books.execute(tables.limit_analyst, {"in_dataset": row.id, "of_analyst": analyst, **limits})
-            books.execute(tables.name_analysts, {"dataset_id": row.id})
+            charging.limit_analyst(books, dataset, analyst, rdp=rdp, delta=delta, share=share)
 
     def show(self, dataset: str) -> Account:
         """Return what was fixed, what is spent and what is left; from the running totals, however long the history is."""
         with self._reading() as books:
-            row = books.execute(tables.find_dataset, {"dataset": dataset}).first()
-            if row is None:
-                raise charging.unknown(dataset)
-            return reading.account(row, analysts=reading.analysts(books, row.id))
+            return tables.read_account(books, dataset)
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets."""
         with self._reading() as books:
-            return reading.names(books)
+            return tables.list_datasets(books)
 
     def history(self, dataset: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
         """Return a page of entries, newest first; ``before`` is the id that the next page starts below."""
@@ -271,34 +320,28 @@ class Ledger(AbstractContextManager["Ledger"]):
         if before is not None and not tables.is_key(before):
             raise ParameterError("before must be the id of an entry", f"before={before}", "Take it from the last page.")
         with self._reading() as books:
-            row = books.execute(tables.find_dataset, {"dataset": dataset}).first()
-            if row is None:
-                raise charging.unknown(dataset)
-            return reading.page(books, row, before=before, limit=limit)
+            return tables.read_page(books, dataset, before=before, limit=limit)
 
     def burn_down(self, dataset: str) -> list[tuple[str, float, float]]:
         """Return what was left after each event, as (time, percent of rdp, percent of delta); reads the whole history."""
         with self._reading() as books:
-            row = books.execute(tables.find_dataset, {"dataset": dataset}).first()
-            if row is None:
-                raise charging.unknown(dataset)
-            return reading.burn_down(books, row)
+            return tables.read_burn_down(books, dataset)
 
     def close(self, dataset: str) -> None:
         """Refuse every further reserve, for ever. What is reserved may still be settled; closing twice changes nothing."""
         with self._writing() as books:
-            row = charging.lock(books, dataset)
-            books.execute(tables.close_dataset, {"dataset_id": row.id, "now": now()})
+            row = tables.lock_dataset(books, dataset)
+            books.execute(tables.CLOSE_DATASET, {"dataset_id": row.id, "now": tables.current_time()})
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        self._check()
+        self._check_layout()
         return self._database.writing()
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        self._check()
+        self._check_layout()
         return self._database.reading()
 
-    def _check(self) -> None:
+    def _check_layout(self) -> None:
         if not self._checked:
             with self._database.reading() as books:
                 tables.check_version(books)

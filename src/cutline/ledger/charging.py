@@ -1,40 +1,101 @@
-r"""The two transactions that move the totals: reserving and settling. Each runs whole or not at all, the dataset locked."""
+r"""Charging: what one release may take of a dataset's filter, the two transactions that move the totals, and the refusal.
+
+The filter fixes one Rényi order for ever. A release through a ledger is calibrated at it, because a mechanism that is cheap at
+its own best order can be dear at another. Reserving and settling run whole or not at all, with the dataset locked.
+"""
 
 from __future__ import annotations
 
+import decimal
+import math
 from collections.abc import Set
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SettlementError
-from cutline.ledger import reading, tables
-from cutline.ledger.allowance import over_budget
-from cutline.ledger.records import Account, Reservation
-from cutline.ledger.sums import Sums, charge
-from cutline.ledger.writing import VERSION, cost_text, now
-from cutline.privacy import Cost
+from cutline.ledger import tables
+from cutline.ledger.account import Account, Reservation, Sums, charge
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
+from cutline.privacy.rounding import fraction_down
+from cutline.version import __version__
+
+# Rounded each to its own side, so that what is needed is never shown as less than what is left.
+_ROUND_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+_ROUND_DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_FLOOR)
 
 
-def lock(books: Connection, dataset: str) -> Row[Any]:
-    """Lock the dataset; every other writer of it waits from here to the end of the transaction."""
-    row = books.execute(tables.lock_dataset, {"dataset": dataset}).first()
-    if row is None:
-        raise unknown(dataset)
-    return row
+def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, max_k: int = 100) -> Filter:
+    r"""Choose the order and the share of delta that suit ``budget.releases`` releases of the default mechanism best.
+
+    The choice depends on public numbers alone. Any order gives the same guarantee; at a good one the mechanism finds smaller
+    gaps.
+
+    Examples
+    --------
+    >>> usual = usual_filter(Budget(epsilon=1.0, delta=1e-6, releases=10))
+    >>> usual.order, f"{usual.rdp:.4f}"
+    (20.91, '0.5035')
+    """
+    # Heavy, and needed once in the life of a dataset: looking at books must not wait for it.
+    from cutline.mechanisms import StableTopK
+    from cutline.privacy.rules.registry import best_order
+
+    mechanism = StableTopK.calibrate(budget, adjacency=adjacency, max_k=max_k)
+    delta_share = float(f"{float(Fraction(mechanism.cost.delta) * budget.releases / Fraction(budget.delta)):.3g}")
+    order = float(f"{best_order(budget.releases * mechanism.cost, budget.delta):.4g}")
+    return budget.filter(order=order, delta_share=min(delta_share, 0.9))
 
 
-def unknown(dataset: object) -> DatasetError:
-    """Say that there is no such dataset."""
-    return DatasetError("the ledger must know the dataset", repr(dataset), "Create it with `cutline ledger init`.")
+def allowance(
+    account: Account, *, epsilon: float | None = None, delta: float | None = None, releases: int | None = None
+) -> tuple[Budget, Filter]:
+    r"""Return the budget and the filter that one release through the ledger is calibrated with.
+
+    Without an epsilon, a release takes one ``releases``-th of the dataset's limits; by default ``releases`` is the number that
+    the dataset was created for. With an epsilon, the limits are what (epsilon, delta) leaves to spend at the dataset's order,
+    for ``releases`` releases together; of delta, a release takes no more than one of the usual kind does.
+    """
+    total = account.budget
+    if epsilon is None and delta is None:
+        return replace(total, releases=total.releases if releases is None else releases), account.filter
+    if epsilon is None:
+        raise ParameterError(
+            "with a ledger, a delta goes with an epsilon", f"delta={delta}", "Pass epsilon too, or leave both out."
+        )
+    asked = Budget(
+        epsilon=epsilon,
+        delta=total.delta if delta is None else delta,
+        releases=1 if releases is None else releases,
+    )
+    share_of_delta = Fraction(account.filter.delta) / Fraction(total.delta)
+    slack = fraction_down(min(share_of_delta * Fraction(asked.delta), _usual_delta(account, asked.releases)))
+    order = account.filter.order
+    limit = rdp_within(order=order, epsilon=asked.epsilon, delta=asked.delta, slack=slack)
+    if not limit > 0:
+        least = epsilon_from_rdp(order=order, rdp=0.0, delta=asked.delta, slack=slack)
+        raise BudgetError(
+            f"at the dataset's order {order:.4g} and delta={asked.delta:.3g} an epsilon must be above {least:.3g}",
+            f"epsilon={asked.epsilon:.3g}",
+            "Leave epsilon out and pass releases=T instead: one T-th of the whole budget.",
+        )
+    return asked, Filter(order=order, rdp=limit, delta=slack)
+
+
+def _usual_delta(account: Account, releases: int) -> Fraction:
+    """Return the delta that ``releases`` releases of the usual kind may use together."""
+    return Fraction(account.filter.delta) * releases / account.budget.releases
 
 
 def reserve(
-    books: Connection, cost: Cost, *, dataset: str, analyst: str | None, mechanism: str, written: Set[str]
+    books: Connection, cost: Cost, *, dataset: str, analyst: str | None, mechanism: str, known_costs: Set[str]
 ) -> Reservation:
-    """Check both limits with the cost added, write the entry, raise the totals."""
-    row = lock(books, dataset)
-    account = reading.account(row)
+    """Check both limits with the cost added, write the entry, and raise the totals."""
+    row = tables.lock_dataset(books, dataset)
+    account = tables.account_from_row(row)
     if account.closed is not None:
         raise DatasetError(
             "a closed dataset takes no more releases", repr(account.dataset), "Its owner closed it for good."
@@ -48,30 +109,35 @@ def reserve(
     needed = charge(cost, account.filter.order)
     spent = account.spent + needed
     if not spent.within(account.limits):
-        raise over_budget(account, needed, whose="the budget", limits=account.limits, spent=account.spent)
-    _charge_analyst(books, row, account, analyst, needed)
+        raise _budget_error(account, needed, whose="the budget", limits=account.limits, spent=account.spent)
+    if analyst is not None:
+        _charge_analyst(books, row.id, account, analyst, needed)
+    elif row.limited:
+        raise ParameterError(
+            "a dataset with limits per analyst must be told who asks", "no analyst", "Pass analyst=..., or --analyst."
+        )
     entry = {
         "dataset_id": row.id,
         "analyst": analyst,
         "mechanism": mechanism,
-        "cost": _write_cost(books, cost, written),
-        **needed.written("reserved"),
-        "at": now(),
-        "version": VERSION,
+        "cost": tables.write_cost(books, cost, known=known_costs),
+        **needed.to_columns("reserved"),
+        "at": tables.current_time(),
+        "version": __version__,
     }
-    (key,) = books.execute(tables.add_entry, entry).inserted_primary_key or (0,)
-    books.execute(tables.charge_dataset, {"dataset_id": row.id, **spent.written("spent"), "more": 1})
+    (key,) = books.execute(tables.INSERT_ENTRY, entry).inserted_primary_key or (0,)
+    books.execute(tables.CHARGE_DATASET, {"dataset_id": row.id, **spent.to_columns("spent"), "more": 1})
     return Reservation(id=int(key), dataset=dataset, analyst=analyst, cost=cost, at=entry["at"])
 
 
-def settle(books: Connection, reservation: Reservation, cost: Cost, *, written: Set[str]) -> None:
-    """Write what ran beside the reserve, and lower the totals by the difference."""
-    row = lock(books, reservation.dataset)
-    account = reading.account(row)
+def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_costs: Set[str]) -> Account:
+    """Write what ran beside the reserve, lower the totals by the difference, and return the account as it is then."""
+    row = tables.lock_dataset(books, reservation.dataset)
+    account = tables.account_from_row(row)
     possible = tables.is_key(reservation.id)
-    entry = books.execute(tables.find_entry, {"entry_id": reservation.id}).first() if possible else None
-    own = (row.id, reservation.at, reservation.analyst)
-    if entry is None or (entry.dataset_id, entry.at, entry.analyst) != own:
+    entry = books.execute(tables.SELECT_ENTRY, {"entry_id": reservation.id}).first() if possible else None
+    expected = (row.id, reservation.at, reservation.analyst)
+    if entry is None or (entry.dataset_id, entry.at, entry.analyst) != expected:
         raise SettlementError(
             "a reservation is settled in the books it was made in",
             f"reservation {reservation.id} of {reservation.dataset!r}",
@@ -81,7 +147,28 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, written: 
         raise SettlementError(
             "a reservation is settled once", f"reservation {reservation.id}", "Reserve again for another release."
         )
-    reserved = Sums.read(entry.reserved_rdp, entry.reserved_delta)
+    reserved = Sums.from_text(entry.reserved_rdp, entry.reserved_delta)
+    settled = _check_within_reserve(cost, reserved, account)
+    settlement = {
+        "entry_id": entry.id,
+        "cost": tables.write_cost(books, cost, known=known_costs),
+        **settled.to_columns("settled"),
+        "at": tables.current_time(),
+        "version": __version__,
+    }
+    books.execute(tables.INSERT_SETTLEMENT, settlement)
+    refund = reserved - settled
+    if refund != Sums():
+        spent = account.spent - refund
+        books.execute(tables.CHARGE_DATASET, {"dataset_id": row.id, **spent.to_columns("spent"), "more": 0})
+        if entry.analyst is not None:
+            known = _find_analyst(books, row.id, entry.analyst)
+            _write_analyst(books, row.id, entry.analyst, known, _spent_by(known) - refund)
+    return tables.read_account(books, reservation.dataset)
+
+
+def _check_within_reserve(cost: Cost, reserved: Sums, account: Account) -> Sums:
+    """Return what a release is charged for what ran; raise if that is more than was reserved."""
     try:
         settled = charge(cost, account.filter.order)
     except BudgetError as error:
@@ -95,57 +182,123 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, written: 
             f"rdp={float(reserved.rdp):.4g}, delta={float(reserved.delta):.4g}, {account.adjacency}",
             "Reserve the dearest path.",
         )
-    digest = _write_cost(books, cost, written)
-    settlement = {"entry_id": entry.id, "cost": digest, **settled.written("settled"), "at": now(), "version": VERSION}
-    books.execute(tables.add_settlement, settlement)
-    refund = reserved - settled
-    if refund == Sums():
-        return
-    spent = account.spent - refund
-    books.execute(tables.charge_dataset, {"dataset_id": row.id, **spent.written("spent"), "more": 0})
-    if entry.analyst is not None:
-        known = find_analyst(books, row.id, entry.analyst)
-        _write_analyst(books, row.id, entry.analyst, known, _spent(known) - refund)
+    return settled
 
 
-def find_analyst(books: Connection, dataset_id: int, analyst: str) -> Row[Any] | None:
-    """Return the analyst's row, if there is one."""
-    return books.execute(tables.find_analyst, {"dataset_id": dataset_id, "analyst": analyst}).first()
+def limit_analyst(
+    books: Connection, dataset: str, analyst: str, *, rdp: float | None, delta: float | None, share: float | None
+) -> None:
+    """Write an analyst's limits; from then on every release of the dataset must name its analyst."""
+    row = tables.lock_dataset(books, dataset)
+    limits = _check_analyst_limits(tables.account_from_row(row), rdp=rdp, delta=delta, share=share)
+    known = _find_analyst(books, row.id, analyst)
+    if known is None:
+        _write_analyst(books, row.id, analyst, known, Sums())
+    books.execute(tables.LIMIT_ANALYST, {"of_dataset": row.id, "of_analyst": analyst, **limits.to_columns("limit")})
+    books.execute(tables.REQUIRE_ANALYSTS, {"dataset_id": row.id})
 
 
-def _charge_analyst(books: Connection, row: Row[Any], account: Account, analyst: str | None, needed: Sums) -> None:
-    if analyst is None:
-        if row.limited:
-            raise ParameterError(
-                "a dataset with limits per analyst must be told who asks",
-                "no analyst",
-                "Pass analyst=..., or --analyst.",
-            )
-        return
-    known = find_analyst(books, row.id, analyst)
-    before = _spent(known)
+def _check_analyst_limits(account: Account, *, rdp: float | None, delta: float | None, share: float | None) -> Sums:
+    """Return an analyst's limits as sums, given as a share of both or as the two themselves; raise if they are neither."""
+    whole = account.limits
+    if share is not None and rdp is None and delta is None and 0 <= share <= 1:
+        part = Fraction(share)
+        # Rounded down to floats: a limit is a number that can be shown as it is.
+        return Sums(rdp=Fraction(fraction_down(whole.rdp * part)), delta=Fraction(fraction_down(whole.delta * part)))
+    if share is None and rdp is not None and delta is not None and rdp >= 0 and delta >= 0:
+        limits = Sums(rdp=Fraction(rdp), delta=Fraction(delta)) if max(rdp, delta) < float("inf") else whole + whole
+        if limits.within(whole):
+            return limits
+    raise ParameterError(
+        "an analyst's limit is a share between 0 and 1, or an rdp and a delta within the dataset's",
+        f"share={share}, rdp={rdp}, delta={delta}",
+        f"The dataset has rdp={account.filter.rdp:.4g}, delta={account.filter.delta:.4g}; try share=0.25.",
+    )
+
+
+def _charge_analyst(books: Connection, dataset_id: int, account: Account, analyst: str, needed: Sums) -> None:
+    """Raise an analyst's own total, or raise an error if that is above the analyst's own limit."""
+    known = _find_analyst(books, dataset_id, analyst)
+    before = _spent_by(known)
     if known is not None and known.limit_rdp is not None:
-        limits = Sums.read(known.limit_rdp, known.limit_delta)
+        limits = Sums.from_text(known.limit_rdp, known.limit_delta)
         if not (before + needed).within(limits):
-            raise over_budget(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
-    _write_analyst(books, row.id, analyst, known, before + needed)
+            raise _budget_error(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
+    _write_analyst(books, dataset_id, analyst, known, before + needed)
 
 
-def _spent(known: Row[Any] | None) -> Sums:
-    return Sums() if known is None else Sums.read(known.spent_rdp, known.spent_delta)
+def _find_analyst(books: Connection, dataset_id: int, analyst: str) -> Row[Any] | None:
+    return books.execute(tables.SELECT_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst}).first()
+
+
+def _spent_by(known: Row[Any] | None) -> Sums:
+    return Sums() if known is None else Sums.from_text(known.spent_rdp, known.spent_delta)
 
 
 def _write_analyst(books: Connection, dataset_id: int, analyst: str, known: Row[Any] | None, spent: Sums) -> None:
+    totals = spent.to_columns("spent")
     if known is None:
-        new = {"dataset_id": dataset_id, "analyst": analyst, "limit_rdp": None, "limit_delta": None}
-        books.execute(tables.add_analyst, new | spent.written("spent"))
+        books.execute(tables.INSERT_ANALYST, {"dataset_id": dataset_id, "analyst": analyst, **totals})
     else:
-        totals = spent.written("spent")
-        books.execute(tables.charge_analyst, {"in_dataset": dataset_id, "of_analyst": analyst, **totals})
+        books.execute(tables.CHARGE_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst, **totals})
 
 
-def _write_cost(books: Connection, cost: Cost, written: Set[str]) -> str:
-    digest, plain = cost_text(cost)
-    if digest not in written:
-        books.execute(tables.add_cost, {"digest": digest, "cost": plain})
-    return digest
+def _budget_error(account: Account, needed: Sums, *, whose: str, limits: Sums, spent: Sums) -> BudgetError:
+    """Return the refusal that says what was needed, what is left, and the largest epsilon that would fit."""
+    left = limits - spent
+    order = account.filter.order
+    value = ", ".join(
+        f"{name}={_format(need, _ROUND_UP)} of {_format(rest, _ROUND_DOWN)} left ({_percent(rest, limit)})"
+        for name, need, rest, limit in (
+            ("rdp", needed.rdp, left.rdp, limits.rdp),
+            ("delta", needed.delta, left.delta, limits.delta),
+        )
+    )
+    room = Sums(rdp=min(left.rdp, account.left.rdp), delta=min(left.delta, account.left.delta))
+    advice = []
+    epsilon = _largest_epsilon(account, room)
+    if epsilon is None:
+        advice.append("No epsilon fits in what is left.")
+    else:
+        advice.append(f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}.")
+    part = _smallest_part(account.limits, room)
+    if part is not None:
+        advice.append(f"A release of 1/{part} of the budget (releases={part}) fits.")
+    if not needed.within(limits):
+        advice.append(f"Calibrate the mechanism with the dataset's filter (order {order:.4g}).")
+    return BudgetError(f"{whose} must have room for the whole cost before any data is read", value, " ".join(advice))
+
+
+def _largest_epsilon(account: Account, left: Sums) -> str | None:
+    """Return the largest epsilon `allowance` would accept and `left` could pay for, rounded down to four digits."""
+    slack = min(Fraction(account.filter.delta), _usual_delta(account, 1))
+    if left.rdp <= 0 or left.delta < slack:
+        return None
+    order, delta = account.filter.order, account.budget.delta
+    rdp, _ = left.rounded_down()
+    slack_float = fraction_down(slack)
+    exact = epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=slack_float)
+    if not 0 < exact < math.inf:
+        return None
+    digits = 10.0 ** (math.floor(math.log10(exact)) - 3)
+    epsilon = float(f"{(math.ceil(exact / digits) - 1) * digits:.4g}")
+    room = rdp_within(order=order, epsilon=epsilon, delta=delta, slack=slack_float) if epsilon > 0 else 0.0
+    return f"{epsilon:.4g}" if 0 < room <= rdp else None
+
+
+def _smallest_part(limits: Sums, left: Sums) -> int | None:
+    """Return the smallest T such that one T-th of both limits is left."""
+    pairs = [(limit, rest) for limit, rest in ((limits.rdp, left.rdp), (limits.delta, left.delta)) if limit]
+    if any(rest <= 0 for _, rest in pairs):
+        return None
+    part = max(math.ceil(limit / rest) for limit, rest in pairs)
+    return part if part <= 10**6 else None
+
+
+def _percent(part: Fraction, whole: Fraction) -> str:
+    return f"{math.floor(1000 * part / whole) / 10 if whole else 0:.4g} %"
+
+
+def _format(value: Fraction, context: decimal.Context) -> str:
+    """Return four digits, rounded as the context says."""
+    return f"{float(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))):.4g}"

@@ -3,11 +3,19 @@ r"""Where the books are: a file or a PostgreSQL server, opened so that what is c
 SQLite runs in WAL with ``synchronous=FULL``, and every writer begins with ``BEGIN IMMEDIATE``: one writer at a time, and a
 reader never sees half of a transaction. PostgreSQL runs with ``synchronous_commit`` on; writers lock the dataset's row under
 READ COMMITTED, and readers see one moment under REPEATABLE READ.
+
+No connection to a SQLite file is open while the process forks. SQLite keeps what this process has locked in tables of the
+process, and a fork copies them, while the kernel gives the child none of the locks. A child that opens the same file again,
+even by another `Ledger`, then trusts locks that nobody holds: whoever closes last in another process removes the write-ahead
+log under its feet, and what the child commits afterwards is lost. So a fork waits for the transactions in flight and closes
+idle connections first; both sides open new ones when needed.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -18,27 +26,31 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
 
 from cutline.errors import CutlineError, LedgerUnavailable, ParameterError, SchemaError
-from cutline.ledger.forking import GATE
 
 _PATIENCE = 60  # seconds a writer waits for the others
-_URLS = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
+_FORK_PATIENCE = 70  # seconds a fork waits for transactions, which wait for other writers no longer than a minute
+_ADDRESSES = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
 
 
 class Database:
-    """One database, whose errors are replaced by sentences without a password, a path of ours or a statement."""
+    """One database, whose errors are replaced by sentences without a password, a path of ours or a statement.
+
+    Nothing is opened before the first transaction. Afterwards one idle connection is kept, which holds no lock. Closing any
+    number of times is harmless, and the database can be used again after it.
+    """
 
     __slots__ = ("_engine", "url")
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
-        self.url = parse(os.fspath(address))
+        self.url = parse_address(os.fspath(address))
         self._engine: Engine | None = None
 
     def __repr__(self) -> str:
-        return f"<{self.shown}>"
+        return f"<{self.printable_address}>"
 
     @property
-    def shown(self) -> str:
-        """The address as it may be printed: no user, no password, no options."""
+    def printable_address(self) -> str:
+        """The address without user, password and options."""
         if self.is_file:
             return self.url.database or ""
         port = f":{self.url.port}" if self.url.port else ""
@@ -49,83 +61,84 @@ class Database:
         """Whether it is SQLite."""
         return self.url.get_backend_name() == "sqlite"
 
-    @property
-    def missing(self) -> bool:
-        """Whether it is a file that is not there: opening it would create an empty one."""
-        path = self.url.database or ""
-        if path.startswith("file:"):
-            path = unquote(path.removeprefix("file:"))
-        return self._engine is None and self.is_file and not Path(path).exists()
-
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a transaction that only reads, and sees one moment."""
-        if self.missing:
-            raise SchemaError("there must be a ledger", repr(self.shown), "Create it with `cutline ledger init`.")
+        self._refuse_missing_file()
         with self._transaction(writes=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, create: bool = False) -> Iterator[Connection]:
         """Open a transaction that writes: all of it is on the disk afterwards, or nothing."""
-        if self.missing and not create:
-            raise SchemaError("there must be a ledger", repr(self.shown), "Create it with `cutline ledger init`.")
+        if not create:
+            self._refuse_missing_file()
         with self._transaction(writes=True) as connection:
             yield connection
 
     def keep_a_write_ahead_log(self) -> None:
-        """Turn a new SQLite file to WAL; the file remembers it."""
+        """Have a new SQLite file keep a write-ahead log (WAL); the file remembers it."""
         if not self.is_file:
             return
-        with self._passing(), self._replaced(), self._connected().connect() as connection:
+        with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
             raw: Any = connection.connection.dbapi_connection
             if raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 raw.execute("PRAGMA journal_mode = WAL")
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections; the next transaction opens another."""
         if self._engine is not None:
             self._engine.dispose()
 
+    def _refuse_missing_file(self) -> None:
+        """Raise if the file is not there: opening it would create an empty one."""
+        path = self.url.database or ""
+        if path.startswith("file:"):
+            path = unquote(path.removeprefix("file:"))
+        if self._engine is None and self.is_file and not Path(path).exists():
+            raise SchemaError(
+                "there must be a ledger", repr(self.printable_address), "Create it with `cutline ledger init`."
+            )
+
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
-        with self._passing(), self._replaced(), self._connected().connect() as connection:
+        with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
             connection.info["writes"] = writes
             with connection.begin():
                 yield connection
 
-    def _passing(self) -> AbstractContextManager[None]:
-        return GATE.passing() if self.is_file else nullcontext()
+    def _hold_off_forks(self) -> AbstractContextManager[None]:
+        return _GATE.hold_off_forks() if self.is_file else nullcontext()
 
     @contextmanager
-    def _replaced(self) -> Iterator[None]:
+    def _replace_errors(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            refusal = _sentence(error, self.shown)
+            refusal = _translate_error(error, self.printable_address)
         except SQLAlchemyError:
-            refusal = LedgerUnavailable("the ledger's database must answer", repr(self.shown), "Try again.")
+            refusal = LedgerUnavailable("the ledger's database must answer", repr(self.printable_address), "Try again.")
         else:
             return
         raise refusal from None
 
-    def _connected(self) -> Engine:
+    def _open_engine(self) -> Engine:
         if self._engine is None:
-            engine = _sqlite(self.url) if self.is_file else _postgresql(self.url)
+            engine = _open_sqlite(self.url) if self.is_file else _open_postgresql(self.url)
             event.listen(engine, "connect", _remember_process)
             event.listen(engine, "checkout", _refuse_inherited)
             self._engine = engine  # only now: another thread may be looking
         return self._engine
 
 
-def parse(address: str) -> URL:
+def parse_address(address: str) -> URL:
     """Read a path or an address; other databases than the two are refused.
 
     Examples
     --------
-    >>> parse("books.db").render_as_string()
+    >>> parse_address("books.db").render_as_string()
     'sqlite:///books.db'
-    >>> parse("postgresql://ann@host/books").drivername
+    >>> parse_address("postgresql://ann@host/books").drivername
     'postgresql+psycopg'
     """
     if "://" not in address:
@@ -135,13 +148,13 @@ def parse(address: str) -> URL:
             url = make_url(address)
         except (ArgumentError, ValueError):
             raise ParameterError(
-                "a ledger's address must be a path or a URL", "one that cannot be read", _URLS
+                "a ledger's address must be a path or a URL", "one that cannot be read", _ADDRESSES
             ) from None
     kind = url.drivername
     if kind in ("postgres", "postgresql", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if kind not in ("sqlite", "sqlite+pysqlite"):
-        raise ParameterError("a ledger is kept in SQLite or PostgreSQL", repr(kind), _URLS)
+        raise ParameterError("a ledger is kept in SQLite or PostgreSQL", repr(kind), _ADDRESSES)
     memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
     if memory:
         raise ParameterError("a ledger must outlive its process", "a database in memory", "Give the path of a file.")
@@ -153,8 +166,8 @@ def _check_options(url: URL) -> None:
     """Refuse options of SQLite that switch off its locks or its disk, or that would be ignored."""
     path, options = url.database or "", dict(url.query)
     plain = not options and not path.startswith("file:")
-    told = options.pop("mode", "rw") in ("ro", "rw") and options.pop("uri", None) == "true" and not options
-    if not (plain or (told and path.startswith("file:") and "?" not in path)):
+    known = options.pop("mode", "rw") in ("ro", "rw") and options.pop("uri", None) == "true" and not options
+    if not (plain or (known and path.startswith("file:") and "?" not in path)):
         raise ParameterError(
             "a ledger's file has no options but mode=ro or mode=rw",
             "another option, or one without uri=true",
@@ -162,9 +175,9 @@ def _check_options(url: URL) -> None:
         )
 
 
-def _sqlite(url: URL) -> Engine:
+def _open_sqlite(url: URL) -> Engine:
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})
-    GATE.watch(engine)
+    _GATE.watch(engine)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
@@ -179,7 +192,7 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
-def _postgresql(url: URL) -> Engine:
+def _open_postgresql(url: URL) -> Engine:
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -215,7 +228,7 @@ def _refuse_inherited(_connection: Any, record: Any, proxy: Any) -> None:
         raise DisconnectionError("made by another process")
 
 
-_FILE = (
+_FILE_ERRORS = (
     ("SQLITE_FULL", "the disk must have room for the ledger", "Free some disk space."),
     ("SQLITE_IOERR", "the ledger's file must be readable and have room to grow", "Check the disk."),
     ("SQLITE_READONLY", "the ledger must be writable", "Open it where it may be written."),
@@ -225,7 +238,7 @@ _FILE = (
     ("SQLITE_NOTADB", "the ledger's file must be a SQLite database", "Check the path."),
     ("SQLITE_CORRUPT", "the ledger's file must be whole", "Restore it from a copy that holds every entry."),
 )
-_SERVER = (
+_SERVER_ERRORS = (
     ("53", "the ledger's server must have room on its disk and free connections", "Ask who runs it."),
     ("25006", "the ledger must be writable", "Connect to the server that takes writes."),
     ("55P03", "the ledger must be free within a minute", "Try again when other writers are done."),
@@ -235,16 +248,76 @@ _SERVER = (
 )
 
 
-def _sentence(error: DBAPIError, shown: str) -> CutlineError:
+def _translate_error(error: DBAPIError, address: str) -> CutlineError:
     """Choose a sentence by the driver's code; its own words may hold statements and logins."""
     code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
     if code == "42P01" or (code == "SQLITE_ERROR" and str(error.orig).startswith("no such table")):
-        return SchemaError("the database must hold a ledger", repr(shown), "Create it with `cutline ledger init`.")
-    for start, rule, way_out in _FILE + _SERVER:
+        return SchemaError("the database must hold a ledger", repr(address), "Create it with `cutline ledger init`.")
+    for start, rule, way_out in _FILE_ERRORS + _SERVER_ERRORS:
         if code.startswith(start):
-            return LedgerUnavailable(rule, repr(shown), way_out)
+            return LedgerUnavailable(rule, repr(address), way_out)
     if isinstance(error, InterfaceError) or error.connection_invalidated or not code:
         return LedgerUnavailable(
-            "the ledger's database must be reachable and accept the login", repr(shown), "Check that it runs."
+            "the ledger's database must be reachable and accept the login", repr(address), "Check that it runs."
         )
-    return LedgerUnavailable("the ledger's database must accept what is written", repr(shown), f"Its code was {code}.")
+    return LedgerUnavailable(
+        "the ledger's database must accept what is written", repr(address), f"Its code was {code}."
+    )
+
+
+class _Gate:
+    """Transactions of all threads pass together; a fork passes alone, with every connection closed."""
+
+    def __init__(self) -> None:
+        self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        self._changed = threading.Condition()
+        self._inside: set[int] = set()
+        self._spoilt = False
+
+    def watch(self, engine: Engine) -> None:
+        """Close this engine's idle connections before every fork."""
+        self._engines.add(engine)
+
+    @contextmanager
+    def hold_off_forks(self) -> Iterator[None]:
+        """Hold off forks for the length of one transaction."""
+        if self._spoilt:
+            raise LedgerUnavailable(
+                "a ledger's file cannot be opened in a process that was forked in the middle of a transaction",
+                f"process {os.getpid()}",
+                "Fork before or after, or start processes by spawn.",
+            )
+        thread = threading.get_ident()
+        try:
+            with self._changed:
+                self._inside.add(thread)
+            yield
+        finally:
+            with self._changed:
+                self._inside.discard(thread)
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Wait for the transactions of other threads, close what is idle, and let nobody in."""
+        self._changed.acquire()
+        own_thread = {threading.get_ident()}
+        self._changed.wait_for(lambda: self._inside <= own_thread, timeout=_FORK_PATIENCE)
+        for engine in list(self._engines):
+            engine.dispose()
+
+    def after_in_parent(self) -> None:
+        """Let the transactions go on."""
+        self._changed.release()
+
+    def after_in_child(self) -> None:
+        """Start anew; what was still in flight has spoilt SQLite's own tables here."""
+        self._spoilt = self._spoilt or bool(self._inside)
+        self._inside.clear()
+        self._changed = threading.Condition()
+
+
+_GATE = _Gate()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_GATE.before_fork, after_in_parent=_GATE.after_in_parent, after_in_child=_GATE.after_in_child
+    )

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from cutline.errors import LedgerUnavailable, ParameterError, SchemaError, UnsettledError
 from cutline.ledger import Ledger
-from cutline.ledger.sums import charge
+from cutline.ledger.account import charge
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost
 
 HOW = {"name": "test"}
@@ -34,7 +34,7 @@ def fill(ledger):
         connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
 
     ledger._database.close()
-    event.listen(ledger._database._connected(), "connect", stop)
+    event.listen(ledger._database._open_engine(), "connect", stop)
 
 
 def test_a_full_disk_refuses_before_data_is_read(file_ledger):
@@ -189,13 +189,43 @@ def test_a_server_that_dies_during_the_run_keeps_the_charge(new_database, crashi
         with pytest.raises(UnsettledError, match="stays charged in full") as unsettled:
             ledger.run(work, cost=cost, mechanism=HOW, dataset="visits")
         assert unsettled.value.release is result
+        (entry,) = [int(word) for word in unsettled.value.way_out.replace(";", "").split() if word.isdigit()]
         with pytest.raises(LedgerUnavailable):
             ledger.run(never, cost=cost, mechanism=HOW, dataset="visits")
         crashing.restart()
-        (entry,) = ledger.history("visits")
-        assert (entry.state, ledger.show("visits").spent) == ("reserved", charge(cost, 16.0))
+        (written,) = ledger.history("visits")
+        assert (written.id, written.state, ledger.show("visits").spent) == (entry, "reserved", charge(cost, 16.0))
         ledger.run(lambda: result, cost=cost, mechanism=HOW, dataset="visits")
         assert ledger.show("visits").entries == 2
+
+
+def test_settling_without_a_server_carries_the_release(new_database, crashing, cost, cheaper, ran):
+    """Whoever reserves and settles without `run` loses a paid answer as little, and can settle it when the server is back."""
+    with Ledger(new_database()) as ledger:
+        ledger.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+        reservation, result = ledger.reserve(cost, dataset="visits", mechanism=HOW), ran(cheaper)
+        crashing.crash()
+        with pytest.raises(UnsettledError, match="stays charged in full") as unsettled:
+            ledger.settle(reservation, result)
+        assert unsettled.value.release is result
+        crashing.restart()
+        assert ledger.settle(reservation, result).spent == charge(cheaper, 16.0)
+
+
+def test_an_open_ledger_holds_nothing_back(url, cost):
+    """Nothing is opened before the first use, no lock is held after it, and closing twice is harmless."""
+    idle = Ledger(url)
+    assert idle._database._engine is None
+    idle.__exit__()
+    with Ledger(url) as held, Ledger(url) as other:
+        held.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+        held.reserve(cost, dataset="visits", mechanism=HOW)
+        other.reserve(cost, dataset="visits", mechanism=HOW)
+        held.__exit__()
+        held.__exit__()
+        assert held._database._engine.pool.checkedin() == 0
+        assert held.show("visits").entries == other.show("visits").entries == 2
+    held.__exit__()
 
 
 def test_a_server_user_without_rights(new_database, server, cost):
@@ -235,3 +265,15 @@ def test_addresses_that_are_no_ledger(address, words):
     with pytest.raises(ParameterError, match=words) as refused:
         Ledger(address)
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_reader_sees_one_moment(ledger, url, cost):
+    """An account and its analysts are two statements; a release between them is seen by neither."""
+    with Ledger(url) as other, ledger._database.reading() as books:
+        rows = [books.execute(text("SELECT entries FROM cutline_datasets")).scalar()]
+        other.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob")
+        rows += [
+            books.execute(text(f"SELECT count(*) FROM cutline_{name}")).scalar() for name in ("entries", "analysts")
+        ]
+    assert rows == [0, 0, 0]
+    assert ledger.show("visits").entries == 1

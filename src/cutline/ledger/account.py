@@ -1,4 +1,11 @@
-r"""What the books tell: inert data, all of it public."""
+r"""What the books tell: accounts, analysts, entries and reservations, all of it public, and the exact sums they are kept in.
+
+A charge is two floats, both already rounded up: the cost at the filter's order, and its delta. Sums of floats are kept as
+exact fractions. Every float is a whole number divided by a power of two, and so are all sums and differences of floats;
+`Fraction` adds and subtracts them without rounding. So the running total is at all times *equal* to the sum of the charges
+in force: settling takes off exactly what reserving put on, in any order, and nothing ever falls below the true sum.
+Databases keep the fractions as text (``"5/16"``), because a column of floating-point numbers could not hold them.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +13,80 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, Self
 
-from cutline.ledger.sums import Sums
+from cutline.errors import BudgetError
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.rounding import fraction_up
+from cutline.privacy.rounding import fraction_down, fraction_up
 from cutline.release import digits_up
 
 
-class Settleable(Protocol):
-    """Anything that became public and says what it cost: a `Release`, a table of them, labels."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """A cost at one Rényi order and a delta, or sums of such, without rounding.
 
-    @property
-    def cost(self) -> Cost:
-        """What ran, as a function of the public outcome."""
-        ...
+    Examples
+    --------
+    >>> tenth = Sums(rdp=Fraction(0.1), delta=Fraction(1e-7))
+    >>> tenth + tenth + tenth - tenth - tenth == tenth  # not so in floating point
+    True
+    """
 
-    @property
-    def seeded(self) -> bool:
-        """Whether it is a simulation."""
-        ...
+    rdp: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def from_filter(cls, limits: Filter) -> Self:
+        """Return a filter's two limits."""
+        return cls(rdp=Fraction(limits.rdp), delta=Fraction(limits.delta))
+
+    @classmethod
+    def from_text(cls, rdp: str, delta: str) -> Self:
+        """Read sums back from the books."""
+        return cls(rdp=Fraction(rdp), delta=Fraction(delta))
+
+    def to_columns(self, prefix: str) -> dict[str, str]:
+        """Return what is written into the columns ``<prefix>_rdp`` and ``<prefix>_delta``."""
+        return {f"{prefix}_rdp": str(self.rdp), f"{prefix}_delta": str(self.delta)}
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(rdp=self.rdp + other.rdp, delta=self.delta + other.delta)
+
+    def __sub__(self, other: Sums) -> Sums:
+        return Sums(rdp=self.rdp - other.rdp, delta=self.delta - other.delta)
+
+    def within(self, limits: Sums) -> bool:
+        """Say whether both sums are within the limits."""
+        return self.rdp <= limits.rdp and self.delta <= limits.delta
+
+    def rounded_up(self) -> tuple[float, float]:
+        """Return both as floats that are never below the true sums: for what was spent."""
+        return fraction_up(self.rdp), fraction_up(self.delta)
+
+    def rounded_down(self) -> tuple[float, float]:
+        """Return both as floats that are never above the true sums: for limits and for what is left."""
+        return fraction_down(self.rdp), fraction_down(self.delta)
+
+    def shares(self, limits: Sums) -> tuple[Fraction, Fraction]:
+        """Return both as shares of the limits; of a limit of 0 nothing is ever used."""
+        return (
+            self.rdp / limits.rdp if limits.rdp else Fraction(0),
+            self.delta / limits.delta if limits.delta else Fraction(0),
+        )
 
 
-class Priced(Protocol):
-    """Anything that states its dearest cost before any data and can then be run once: every mechanism."""
-
-    @property
-    def cost(self) -> Cost:
-        """The dearest path."""
-        ...
-
-    def describe(self) -> Mapping[str, Any]:
-        """Return name and public parameters as plain data."""
-        ...
-
-    def release(self, histogram: Any, /) -> Any:
-        """Run once."""
-        ...
+@lru_cache(maxsize=256)
+def charge(cost: Cost, order: float) -> Sums:
+    """Return what is charged for a cost at the filter's order: its own numbers, which are rounded up already."""
+    rdp, delta = cost.rdp(order), cost.delta
+    if not (0 <= rdp < math.inf and 0 <= delta < math.inf):
+        raise BudgetError(
+            "a cost must be finite at the filter's order to be charged",
+            f"rdp={rdp:.3g} at order={order:.3g}, delta={delta:.3g}",
+            "Take a mechanism with a finite Rényi curve, calibrated with the dataset's filter.",
+        )
+    return Sums(rdp=Fraction(rdp), delta=Fraction(delta))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +145,7 @@ class Account:
     @property
     def limits(self) -> Sums:
         """The filter's two limits."""
-        return Sums.limits(self.filter)
+        return Sums.from_filter(self.filter)
 
     @property
     def left(self) -> Sums:
@@ -213,8 +257,3 @@ class Entry:
 def _percent(spent: Sums, limits: Sums) -> dict[str, float]:
     rdp, delta = (min(100.0, fraction_up(100 * share)) for share in spent.shares(limits))
     return {"rdp": rdp, "delta": delta}
-
-
-def usual_share(account: Account, releases: int) -> Fraction:
-    """Return the delta that ``releases`` releases of the usual kind may use together."""
-    return Fraction(account.filter.delta) * releases / account.budget.releases
