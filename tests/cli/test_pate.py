@@ -133,10 +133,10 @@ def test_a_ledger_pays_once(run, votes, books, tmp_path):
 def test_labels_that_were_paid_for_come_out_though_the_books_broke_down(
     run, votes, books, tmp_path, monkeypatch, as_json
 ):
-    def broken(*_):
+    def broken(*_, **__):
         raise LedgerUnavailable("the disk is full", "", "Make room.")
 
-    monkeypatch.setattr(Ledger, "settle", broken)
+    monkeypatch.setattr("cutline.ledger.charging.settle", broken)
     options = ["pate", votes, "--teachers", 100, "--ledger", books, "--dataset", "patients", "--epsilon", 7]
     result = run(*options, "--out", tmp_path / "labels.npz", *(["--json"] if as_json else []))
     assert np.load(tmp_path / "labels.npz")["labels"].shape == (20, 2)

@@ -396,10 +396,10 @@ def test_a_ledger_that_cannot_pay_refuses_before_a_record_is_seen(books, monkeyp
 
 
 def test_labels_that_were_paid_for_are_used_though_the_books_broke_down(books, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise LedgerUnavailable("the disk is full", "", "Make room.")
 
-    monkeypatch.setattr(books, "settle", broken)
+    monkeypatch.setattr("cutline.ledger.charging.settle", broken)
     student = model(noise_seed=None, epsilon=4.0)
     with pytest.raises(UnsettledError, match="charged in full"):
         student.fit(X[PRIVATE], Y[PRIVATE], X_public=X[PUBLIC], ledger=books, dataset="patients")
