@@ -21,7 +21,7 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
 	$(BIN)/cutline verify
 
-reproduce: $(VENV)/core.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated
+reproduce: $(VENV)/extras.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated
 	for name in $$($(BIN)/python -c "from experiments.registry import EXPERIMENTS; print(*EXPERIMENTS)"); do \
 		$(BIN)/cutline reproduce $$name --out docs/reproduce || exit 1; \
 	done
@@ -41,7 +41,11 @@ $(VENV)/core.done: requirements/core.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/core.done requirements/dev.lock
+$(VENV)/extras.done: $(VENV)/core.done requirements/extras.lock
+	$(PIP) -r requirements/extras.lock
+	touch $@
+
+$(VENV)/dev.done: $(VENV)/extras.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
 	touch $@
 

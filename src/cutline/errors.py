@@ -12,6 +12,7 @@ r"""Every refusal Cutline can make.
     ├── ColumnTypeError (TypeError)      a column's declared type cannot name users or items
     ├── WhereError (ValueError)          the row filter is not one row-local expression
     ├── CountsError (ValueError)         ready-made counts are not whole numbers of users
+    ├── MissingExtraError (ImportError)  a package that an extra installs is missing
     ├── EngineError (RuntimeError)       the engine failed; its own words are withheld, they may quote rows
     └── LedgerError (RuntimeError)       the books cannot be kept, so nothing is released
         ├── LedgerUnavailable            the database is missing, unreachable, full, read-only or busy
@@ -74,7 +75,7 @@ class DomainError(CutlineError, TypeError):
     """The mechanism needs the other kind of histogram."""
 
 
-class LawTooLarge(CutlineError, ValueError):  # noqa: N818 - named in the house contract
+class LawTooLarge(CutlineError, ValueError):  # noqa: N818 - says what it is
     """The exact law has too many outcomes to be listed."""
 
 
@@ -92,6 +93,10 @@ class WhereError(CutlineError, ValueError):
 
 class CountsError(CutlineError, ValueError):
     """Ready-made counts are not whole, non-negative numbers of users."""
+
+
+class MissingExtraError(CutlineError, ImportError):
+    """A package that only this use needs is missing; the way out names the extra that installs it."""
 
 
 class EngineError(CutlineError, RuntimeError):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cutline.errors import CutlineError, ParameterError
+from cutline.extras import require
 from cutline.histogram import OpenHistogram
 from cutline.mechanisms import mechanism
 from cutline.mechanisms.one_gap import one_gap
@@ -43,6 +44,11 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "cutline",
 }
+
+
+def load_matplotlib() -> None:
+    """Import matplotlib, or refuse by the name of its extra; a command that draws calls this before it counts or pays."""
+    require("matplotlib.backends.backend_agg", extra="plots", purpose="a figure")
 
 
 def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
@@ -280,6 +286,7 @@ def _save(draw: Any, path: str | os.PathLike[str], *, size: tuple[float, float])
     suffix = target.suffix.lower().removeprefix(".")
     if suffix not in ("png", "svg"):
         raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try release.png.")
+    load_matplotlib()
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
 import math
+import sys
 
 import opendp.prelude as dp
 import pytest
 
 from cutline import Budget, StableTopK
-from cutline.errors import CutlineError, ParameterError
+from cutline.errors import MissingExtraError, ParameterError
 from cutline.interop.concentration import certified_rho, concentrated
 from cutline.interop.opendp_measurement import stable_top_k_measurement
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Cost, GaussianBit, LimitedDomainDraws, Pure
@@ -88,15 +88,8 @@ def test_without_consent_opendp_refuses() -> None:
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name, *args, **kwargs):
-        if name.startswith("opendp"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(CutlineError, match=r"cutline\[opendp\]"):
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(MissingExtraError, match=r"cutline\[opendp\]"):
         stable_top_k_measurement(mechanism(), candidates=8)
 
 

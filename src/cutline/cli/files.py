@@ -21,6 +21,9 @@ def check_plot(path: Path | None) -> None:
         raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png.")
     if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
         raise ParameterError("a figure must go where it can be written", f"{str(path)!r}", "Choose another path.")
+    from cutline.plots import load_matplotlib
+
+    load_matplotlib()
 
 
 def read_list(path: Path, what: str) -> list[Item]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cutline.errors import CutlineError, ParameterError
+from cutline.errors import ParameterError
+from cutline.extras import require
 from cutline.histogram import ClosedHistogram
 from cutline.interop.concentration import concentrated
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
@@ -34,11 +35,11 @@ def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
 
     Raises
     ------
-    CutlineError
-        OpenDP is not installed. OpenDP itself raises if its features ``contrib`` and ``honest-but-curious`` are not enabled:
+    MissingExtraError
+        If OpenDP is not installed. OpenDP itself raises if its features ``contrib`` and ``honest-but-curious`` are not enabled:
         that trust is the caller's to give.
     """
-    dp = _opendp()
+    dp = require("opendp.prelude", extra="opendp", purpose="an OpenDP measurement")
     if isinstance(candidates, bool) or not isinstance(candidates, int | np.integer) or candidates < 1:
         raise ParameterError("candidates must be a whole number of at least 1", f"candidates={candidates}", "")
     rho, delta = concentrated(mechanism.cost)
@@ -60,13 +61,3 @@ def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
         release,
         privacy_map,
     )
-
-
-def _opendp() -> Any:
-    try:
-        import opendp.prelude
-    except ImportError:
-        raise CutlineError(
-            "an OpenDP measurement needs OpenDP", "no module opendp", "Install it: pip install 'cutline[opendp]'."
-        ) from None
-    return opendp.prelude

@@ -26,6 +26,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
 
 from cutline.errors import CutlineError, LedgerUnavailable, ParameterError, SchemaError
+from cutline.extras import require
 
 _PATIENCE = 60  # seconds a writer waits for the others
 _FORK_PATIENCE = 70  # seconds a fork waits for transactions, which wait for other writers no longer than a minute
@@ -193,12 +194,7 @@ def _open_sqlite(url: URL) -> Engine:
 
 
 def _open_postgresql(url: URL) -> Engine:
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        raise LedgerUnavailable(
-            "PostgreSQL needs its driver", "no psycopg", "Install it with pip install 'cutline[postgresql]'."
-        ) from None
+    require("psycopg", extra="postgresql", purpose="a ledger in PostgreSQL")
     patience = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=patience)
 

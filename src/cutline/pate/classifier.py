@@ -7,13 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cutline.errors import ParameterError
+from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
 from cutline.pate.by_name import calibrated
@@ -26,6 +22,16 @@ from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource, Source, SystemSource
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.utils import check_random_state, get_tags
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    require("sklearn", extra="pate", purpose="PATEClassifier")
+    raise
 
 _LARGEST_SEED = np.iinfo(np.int32).max
 _TELLING = {"verbose": "print", "memory": "keep what it works out in files"}

@@ -1,0 +1,123 @@
+"""What the core does without its extras: everything but figures and the estimator, and those two say what to install."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cutline.demo import write_checkins
+
+# Read by every Python that starts with this file's folder in its path, worker processes included.
+REFUSE_EXTRAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"matplotlib", "sklearn", "joblib", "threadpoolctl", "opendp", "psycopg"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+IMPORT_ALL = """
+import pkgutil, cutline
+for module in pkgutil.walk_packages(cutline.__path__, "cutline."):
+    if module.name not in ("cutline.pate.classifier", "cutline.cli.__main__"):
+        __import__(module.name)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("core")
+    (path / "sitecustomize.py").write_text(REFUSE_EXTRAS)
+    write_checkins(path / "checkins.parquet")
+    votes = np.tile([[98, 3], [2, 97]], (5, 1))
+    np.savez(path / "ballots.npz", ballots=(np.arange(100)[:, None, None] < votes).astype(np.int8))
+    return path
+
+
+@pytest.fixture
+def python(folder):
+    """Run Python in the folder, where no extra can be imported."""
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+
+    def run(*args):
+        return subprocess.run(
+            [sys.executable, *args],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+
+    return run
+
+
+TOP = ["top", "checkins.parquet", "--user", "user_id", "--item", "venue"]
+BOOKS = ["--ledger", "books.db", "--dataset", "visits"]
+INIT = ["ledger", "init", *BOOKS, "--epsilon", "10", "--releases", "10", "--owner", "ann"]
+
+
+def test_every_command_works_without_extras(python, folder):
+    for command in (
+        ["demo"],
+        TOP,
+        ["plan", "--max-k", "50"],
+        ["cost"],
+        ["mechanisms"],
+        INIT,
+        [*TOP, *BOOKS],
+        ["ledger", "show", *BOOKS],
+        ["pate", "ballots.npz", "--epsilon", "40", "--out", "labels.npz"],
+        ["verify", "--mechanism", "top-stable"],
+    ):
+        done = python("-m", "cutline.cli", *command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert done.stdout
+    (folder / "books.db").unlink()
+
+
+def test_every_module_but_the_estimators_is_imported_without_extras(python):
+    done = python("-c", IMPORT_ALL)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_figure_is_refused_before_anything_is_counted_or_paid(python, folder):
+    assert python("-m", "cutline.cli", *INIT).returncode == 0
+    for command in (["demo"], [*TOP, *BOOKS], ["ledger", "show", *BOOKS]):
+        done = python("-m", "cutline.cli", *command, "--plot", "figure.png")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            "cutline: a figure needs a package that is not installed; got no module matplotlib. "
+            "Install it with pip install 'cutline[plots]'.\n"
+        )
+        assert not (folder / "figure.png").exists()
+    history = python("-m", "cutline.cli", "ledger", "history", *BOOKS, "--json")
+    assert json.loads(history.stdout)["entries"] == []
+    (folder / "books.db").unlink()
+
+
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("import cutline; cutline.PATEClassifier", "pate"),
+        ("from cutline.pate.classifier import PATEClassifier", "pate"),
+        ("from cutline import Ledger; Ledger('postgresql://localhost/books').show('visits')", "postgresql"),
+        (
+            "from cutline.interop import opendp_measurement as o; o.stable_top_k_measurement(None, candidates=3)",
+            "opendp",
+        ),
+    ],
+)
+def test_a_use_that_needs_an_extra_names_it(python, code, extra):
+    done = python("-c", code)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("cutline.errors.MissingExtraError: ")
+    assert last.endswith(f"Install it with pip install 'cutline[{extra}]'.")
+    assert "During handling" not in done.stderr
