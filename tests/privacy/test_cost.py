@@ -163,3 +163,21 @@ def test_uses_refuse_nonsense():
         Use(curve=Pure(epsilon=1.0), delta=math.nan)
     with pytest.raises(ParameterError):
         Use(curve=Pure(epsilon=1.0), times=0)
+
+
+@pytest.mark.parametrize("cost", [*COSTS, 10 * EM + 3 * TABLE])
+def test_a_summary_names_the_order_that_converts_best(cost):
+    summary = json.loads(json.dumps(cost.summary(1e-6), allow_nan=False))
+    assert sum(summary["kinds"].values()) == sum(use.times for use in cost.uses)
+    assert (summary["delta"], summary["slack"]) == (1e-6, cost.delta)
+    assert summary["epsilon"] == cost.epsilon(1e-6)
+    assert summary["rdp"] == cost.rdp(summary["order"])
+    converted = epsilon_from_rdp(order=summary["order"], rdp=summary["rdp"], delta=1e-6, slack=summary["slack"])
+    assert converted == cost.epsilons(1e-6)["rdp"]
+
+
+def test_a_summary_without_a_conversion_says_none():
+    summary = (2000 * TABLE).summary(1e-6)
+    assert (summary["order"], summary["rdp"], summary["epsilon"]) == (None, None, None)
+    with pytest.raises(ParameterError, match="delta"):
+        EM.summary(math.nan)

@@ -6,6 +6,8 @@ Equal uses are merged and kept sorted, so repeating a cost and composing it with
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +20,7 @@ from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.curves.base import Curve, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
-from cutline.privacy.rules.registry import RULES
+from cutline.privacy.rules.registry import RULES, best_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,36 @@ class Cost:
         """Return the smallest valid epsilon at ``delta``; infinite if no rule applies."""
         return min(self.epsilons(delta).values(), default=float("inf"))
 
+    def summary(self, delta: float) -> dict[str, Any]:
+        """Return the cost at ``delta`` as a few plain values for JSON; `to_dict` has everything.
+
+        Returns
+        -------
+        dict
+            ``kinds``: how often each kind of curve is used. ``order`` and ``rdp``: the Rényi order at which the cost
+            converts best to ``delta``, and the Rényi bound there; ``slack``: the probability outside which that bound
+            holds. ``delta``: as given. ``epsilon``: the smallest epsilon that any rule proves, which need not be the
+            one of this order. A number that is infinite or does not exist is None.
+
+        Examples
+        --------
+        >>> from cutline.privacy import Adjacency, BoundedRange
+        >>> (600 * Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)).summary(4e-7)["kinds"]
+        {'bounded-range': 600}
+        """
+        kinds: Counter[str] = Counter()
+        for use in self.uses:
+            kinds[use.curve.kind] += use.times
+        order = best_order(self, delta) if self.delta < delta else None
+        return {
+            "kinds": dict(kinds),
+            "order": order,
+            "rdp": None if order is None else _finite(self.rdp(order)),
+            "slack": self.delta,
+            "delta": delta,
+            "epsilon": _finite(self.epsilon(delta)),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the cost as plain data; `from_dict` reads it back equal."""
         return {
@@ -122,6 +154,10 @@ class Cost:
 def _epsilons(cost: Cost, delta: float) -> dict[str, float]:
     values = {name: rule(cost, delta) for name, rule in RULES.items()}
     return {name: value for name, value in values.items() if value < float("inf")}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:
