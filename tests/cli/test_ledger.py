@@ -3,6 +3,7 @@ import json
 import pytest
 
 from cutline.demo import LANDMARKS
+from cutline.ledger import Ledger
 
 
 @pytest.fixture
@@ -46,6 +47,16 @@ def test_the_life_of_a_budget(run, top, books):
     closed = run("ledger", "close", *books)
     assert "visits (closed)" in closed.stdout
     assert "closed for good" in closed.stdout
+
+
+def test_json_is_what_the_account_says_of_itself(run, top, books):
+    released = json.loads(top("--json", "--analyst", "bob").stdout)
+    with Ledger(books[1]) as ledger:
+        account, entries = ledger.show("visits"), ledger.history("visits")
+    assert json.loads(run("ledger", "show", *books, "--json").stdout) == account.to_dict() == released["ledger"]
+    assert json.loads(run("ledger", "show", *books[:2], "--json").stdout) == {"datasets": [account.to_dict()]}
+    history = json.loads(run("ledger", "history", *books, "--json").stdout)
+    assert history == {"entries": [entry.to_dict() for entry in entries], "before": None}
 
 
 def test_a_typo_costs_nothing(run, top, checkins, books):

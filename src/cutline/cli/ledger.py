@@ -1,8 +1,10 @@
-r"""``cutline ledger``: budgets that cannot be overspent. Opens the books, calls the library, prints."""
+r"""``cutline ledger``: budgets that cannot be overspent. Each command opens the books, calls the library and prints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -189,25 +191,25 @@ def close(books: Books, dataset: Dataset, as_json: o.AsJson = False) -> None:
 
 
 def account_facts(account: Account) -> dict[str, str]:
-    """Return an account as names and values."""
+    """Return an account as names and values for people to read."""
     from cutline.cli.show import printable
 
-    left, total = account.remaining_releases, account.budget.releases
+    budget, limits = account.budget, account.filter
+    remaining = f"{account.remaining_releases} of {budget.releases} releases of the usual kind"
     facts = {
         "dataset": f"{printable(account.dataset)} ({account.state}), owned by {printable(account.owner)}",
-        "budget": f"epsilon = {account.budget.epsilon:.6g}, delta = {account.budget.delta:.3g}",
+        "budget": f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}",
         "used": f"{_percent(account.used['rdp'])} of the Rényi limit, {_percent(account.used['delta'])} of the delta limit",
-        "left": f"{left} of {total} releases of the usual kind"
-        if account.closed is None
-        else "nothing: closed for good",
+        "left": remaining if account.closed is None else "nothing: closed for good",
         "protects": account.adjacency.protects + (f", as named by {printable(account.unit)}" if account.unit else ""),
-        "filter": f"order = {account.filter.order:.4g}, rdp = {account.filter.rdp:.4g}, delta = {account.filter.delta:.3g}",
+        "filter": f"order = {limits.order:.4g}, rdp = {limits.rdp:.4g}, delta = {limits.delta:.3g}",
         "entries": f"{account.entries:,}",
     }
     for analyst in account.analysts:
         used = analyst.used
-        said = "no limit of their own" if used is None else f"{_percent(max(used.values()))} of their limit used"
-        facts[f"analyst {printable(analyst.name)}"] = said
+        facts[f"analyst {printable(analyst.name)}"] = (
+            "no limit of their own" if used is None else f"{_percent(max(used.values()))} of their limit used"
+        )
     return facts | {"guarantee": account.guarantee}
 
 
@@ -224,13 +226,10 @@ def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
     if as_json:
         print_json({"datasets": [account.to_dict() for account in accounts]})
         return
-    from rich.table import Table
+    from cutline.cli.show import printable
 
-    from cutline.cli.show import print_titled, printable, results
-
-    table = _table(Table, ("dataset", "owner", "state", "epsilon", "delta", "used", "releases left"))
-    for account in accounts:
-        table.add_row(
+    rows = [
+        (
             printable(account.dataset),
             printable(account.owner),
             account.state,
@@ -239,38 +238,45 @@ def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
             _percent(max(account.used.values())),
             f"{account.remaining_releases} of {account.budget.releases}",
         )
-    print_titled(results(), "Datasets", table)
+        for account in accounts
+    ]
+    _print_table("Datasets", ("dataset", "owner", "state", "epsilon", "delta", "used", "releases left"), rows)
 
 
 def _show_entries(account: Account, entries: list[Entry]) -> None:
-    from rich.table import Table
+    from cutline.cli.show import printable
 
-    from cutline.cli.show import print_titled, printable, results
-
-    table = _table(Table, ("entry", "time (UTC)", "analyst", "mechanism", "rdp", "delta", "state"))
+    rows = []
     for entry in entries:
         rdp, delta = entry.charged.shares(account.limits)
-        table.add_row(
-            str(entry.id),
-            entry.at[:19].replace("T", " "),
-            printable(entry.analyst or "-"),
-            printable(entry.mechanism.get("name", "?")),
-            _percent(float(100 * rdp)),
-            _percent(float(100 * delta)),
-            "settled" if entry.state == "settled" else "charged in full",
+        rows.append(
+            (
+                str(entry.id),
+                entry.at[:19].replace("T", " "),
+                printable(entry.analyst or "-"),
+                printable(entry.mechanism.get("name", "?")),
+                _percent(float(100 * rdp)),
+                _percent(float(100 * delta)),
+                "settled" if entry.state == "settled" else "charged in full",
+            )
         )
-    print_titled(results(), f"Releases of {printable(account.dataset)}, newest first, in percent of the limits", table)
+    title = f"Releases of {printable(account.dataset)}, newest first, in percent of the limits"
+    _print_table(title, ("entry", "time (UTC)", "analyst", "mechanism", "rdp", "delta", "state"), rows)
 
 
-def _table(kind: Any, headings: tuple[str, ...]) -> Any:
-    table = kind()
+def _print_table(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.table import Table
+
+    from cutline.cli.show import print_titled, results
+
+    table = Table()
     for heading in headings:
         table.add_column(heading, justify="right" if heading in ("entry", "rdp", "delta", "used") else "left")
-    return table
+    for row in rows:
+        table.add_row(*row)
+    print_titled(results(), title, table)
 
 
 def _percent(value: float) -> str:
-    """Print one decimal, rounded up: what is used is never shown as less."""
-    import math
-
+    """Return one decimal, rounded up: what is used is never shown as less."""
     return f"{math.ceil(round(10 * value, 6)) / 10:.1f} %"

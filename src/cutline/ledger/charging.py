@@ -21,6 +21,7 @@ from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.registry import best_order
 from cutline.version import __version__
 
 # Rounded each to its own side, so that what is needed is never shown as less than what is left.
@@ -40,9 +41,8 @@ def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE,
     >>> usual.order, f"{usual.rdp:.4f}"
     (20.91, '0.5035')
     """
-    # Heavy, and needed once in the life of a dataset: looking at books must not wait for it.
+    # Heavy, and needed once in the life of a dataset: whoever only looks at the books must not wait for it.
     from cutline.mechanisms import StableTopK
-    from cutline.privacy.rules.registry import best_order
 
     mechanism = StableTopK.calibrate(budget, adjacency=adjacency, max_k=max_k)
     delta_share = float(f"{float(Fraction(mechanism.cost.delta) * budget.releases / Fraction(budget.delta)):.3g}")
