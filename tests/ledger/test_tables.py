@@ -80,7 +80,7 @@ def test_totals_that_no_charge_can_have_made_are_refused(ledger, url, cost, tota
 
 
 def test_an_analysts_row_that_cannot_be_read_loses_no_paid_release(ledger, url, cost, ran):
-    """The account cannot be told, so nothing is settled: the reserve stays, and the error carries what was paid for."""
+    """The account cannot be read, so nothing is settled: the reserve stays, and the error carries what was paid for."""
     ledger.reserve(cost, dataset="visits", mechanism=HOW, analyst="eve")
     reservation, result = ledger.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob"), ran(cost)
     engine = create_engine(parse_address(url))

@@ -123,7 +123,7 @@ settlements = Table(
     Column("version", Text, nullable=False),
 )
 
-# Built once: putting a statement together costs more than running it.
+# Built once, and not at every release.
 _SELECT_DATASET = select(datasets).where(datasets.c.name == bindparam("dataset"))
 _LOCK_DATASET = _SELECT_DATASET.with_for_update()  # SQLite has no such clause and needs none: its writer is alone
 _SELECT_ANALYSTS = select(analysts).where(analysts.c.dataset_id == bindparam("dataset_id")).order_by(analysts.c.analyst)
