@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from cutline.pate import AGGREGATORS
+from cutline.pate import AGGREGATORS, aggregator
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource, SystemSource
 
@@ -50,7 +50,7 @@ def measure(queries: int, labels: int, teachers: int, *, repeats: int, names: li
     budget = Budget(epsilon=3.66, delta=1e-6, releases=600)
     counts = simulated(queries, labels, teachers)
     votes = {
-        name: AGGREGATORS[name].calibrate(
+        name: aggregator(name).calibrate(
             budget, teachers=teachers, labels=labels, **({"limit": 5} if name == "pate-tau" else {})
         )
         for name in names
@@ -74,7 +74,8 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="also those that choose among labels; some take seconds")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    names = [name for name in AGGREGATORS if name in COINS or name == "stable-majority" or options.all]
+    names = [kind.name for kind in AGGREGATORS]
+    names = [name for name in names if name in COINS or name == "stable-majority" or options.all]
     names = [name for name in names if name != "powerset-vote" or options.labels <= 8]
     medians = measure(options.queries, options.labels, options.teachers, repeats=options.repeats, names=names)
     if options.json:

@@ -72,7 +72,7 @@ def test_a_limit_cuts_ballots_to_the_surest_label(run, ballots):
     assert plain["labels"][2] == [0, 1]  # both labels were given, the second with more certainty
 
 
-@pytest.mark.parametrize("name", [name for name in AGGREGATORS if name not in ("optimal-vote", "pate-tau")])
+@pytest.mark.parametrize("name", [kind.name for kind in AGGREGATORS if kind.name not in ("optimal-vote", "pate-tau")])
 def test_every_aggregator_by_name(run, ballots, name):
     plain = json.loads(run("pate", ballots, "--aggregator", name, *SURE, "--json").stdout)
     assert plain["mechanism"]["name"] == name

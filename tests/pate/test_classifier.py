@@ -262,7 +262,7 @@ def test_a_stable_aggregator_withholds_and_the_student_copes():
 
 
 @pytest.mark.filterwarnings("ignore::cutline.pate.student.LabelWarning")
-@pytest.mark.parametrize("name", AGGREGATORS)
+@pytest.mark.parametrize("name", [kind.name for kind in AGGREGATORS])
 def test_every_aggregator_can_count(name):
     needed = {"limit": 2} if name == "pate-tau" else {}
     student = model(aggregator=name, n_teachers=8, epsilon=100.0, **needed)

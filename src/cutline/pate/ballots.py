@@ -139,7 +139,7 @@ def check_powerset(labels: int) -> None:
         )
 
 
-def check_whole(name: str, value: int) -> None:
-    """Refuse a public number that is not whole and at least 1."""
+def check_whole(name: str, value: object) -> None:
+    """Raise if a public number is not whole and at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", "")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import digits_up
+
+LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where none was given
+LabelLaw: TypeAlias = Mapping[LabelRow, float]
 
 MISSING = -1
 _PROTECTS = {
@@ -64,9 +67,9 @@ class Labels:
         return self.queries - self.answered - self.withheld
 
     @property
-    def outcomes(self) -> list[tuple[int | None, ...]]:
+    def outcomes(self) -> list[LabelRow]:
         """The rows as keys of the aggregator's law."""
-        return [tuple(None if value == MISSING else value for value in row) for row in self.values.tolist()]
+        return label_rows(self.values)
 
     @property
     def guarantee(self) -> str:
@@ -90,3 +93,8 @@ class Labels:
         delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
         # Deltas that add up to 1 promise nothing; the sentence must say that rather than fail after the release.
         return (self.cost.epsilon(delta), delta) if delta < 1 else (math.inf, 1.0)
+
+
+def label_rows(values: Int8Array) -> list[LabelRow]:
+    """Return the rows of (queries, labels) values as outcomes of a law."""
+    return [tuple(None if value == MISSING else value for value in row) for row in values.tolist()]

@@ -18,14 +18,13 @@ from cutline.verify.suites.aggregators.checks import checks_of
 
 def checks(names: Sequence[str] | None = None) -> list[Check]:
     """Return the checks of the named mechanisms and aggregators, or of all; unknown names are refused."""
-    known = [*MECHANISMS, *AGGREGATORS]
+    votes = [kind.name for kind in AGGREGATORS]
+    known = [*MECHANISMS, *votes]
     for name in names or ():
         if name not in known:
             raise ParameterError(
                 "the mechanism or aggregator must be a registered one", f"{name!r}", f"Registered: {', '.join(known)}."
             )
     return [
-        check
-        for name in names or known
-        for check in (checks_of(name) if name in AGGREGATORS else mechanism_checks([name]))
+        check for name in names or known for check in (checks_of(name) if name in votes else mechanism_checks([name]))
     ]

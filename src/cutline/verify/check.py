@@ -36,8 +36,8 @@ class Subject(Protocol):
         """The claim."""
         ...
 
-    def law(self, data: Any, /) -> Mapping[Hashable, float]:
-        """Return the exact output law."""
+    def law(self, data: Any, /) -> Mapping[Any, float]:
+        """Return the exact output law, over outcomes of the subject's own type."""
         ...
 
 

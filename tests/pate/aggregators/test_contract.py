@@ -18,7 +18,7 @@ from cutline.sampling import SeededSource
 
 TEACHERS, LABELS = 40, 3
 BUDGET = Budget(epsilon=1.5, delta=1e-3)
-CASES = [(name, adjacency) for name in AGGREGATORS for adjacency in Adjacency]
+CASES = [(kind.name, adjacency) for kind in AGGREGATORS for adjacency in Adjacency]
 RUNS = 20_000
 # A person who joins changes a teacher's ballot as they like: "one user joining" would promise more than ADD_REMOVE keeps.
 PROTECTED = {
@@ -28,14 +28,13 @@ PROTECTED = {
 
 
 def public(name):
-    """Parameters beside teachers and labels that the signature demands."""
-    parameters = inspect.signature(AGGREGATORS[name].calibrate).parameters
-    needs_limit = "limit" in parameters and parameters["limit"].default is inspect.Parameter.empty
-    return {"limit": 2} if needs_limit else {}
+    """Parameters beside teachers and labels that the aggregator declares as required."""
+    values = {"limit": 2}
+    return {each.name: values[each.name] for each in aggregator(name).parameters if each.required}
 
 
 def build(name, adjacency, budget=BUDGET, **more):
-    return AGGREGATORS[name].calibrate(
+    return aggregator(name).calibrate(
         budget, **{"teachers": TEACHERS, "labels": LABELS, "adjacency": adjacency} | public(name) | more
     )
 
@@ -81,7 +80,7 @@ class TestEveryAggregator:
         assert (plain["name"], plain["teachers"], plain["adjacency"]) == (name, TEACHERS, str(adjacency))
 
     def test_replace_is_the_default(self, name, adjacency):
-        vote = AGGREGATORS[name].calibrate(BUDGET, teachers=TEACHERS, labels=LABELS, **public(name))
+        vote = aggregator(name).calibrate(BUDGET, teachers=TEACHERS, labels=LABELS, **public(name))
         assert vote == build(name, Adjacency.REPLACE)
 
     @pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=2.0, delta=1e-5, releases=70)])
@@ -202,7 +201,38 @@ class TestEveryAggregator:
             build(name, "nearby")
 
 
+@pytest.mark.parametrize("kind", AGGREGATORS, ids=lambda kind: kind.name)
+class TestDeclaredParameters:
+    def test_they_are_those_of_the_signature(self, kind):
+        """The declaration is what callers go by, so it must be what the method takes."""
+        own = [
+            each
+            for each in inspect.signature(kind.spend).parameters.values()
+            if each.kind is inspect.Parameter.KEYWORD_ONLY
+        ]
+        assert [(each.name, each.required) for each in kind.parameters] == [
+            (each.name, each.default is inspect.Parameter.empty) for each in own
+        ]
+
+    def test_what_is_not_declared_is_refused(self, kind):
+        given = {"teachers": TEACHERS, "labels": LABELS} | public(kind.name)
+        with pytest.raises(ParameterError, match=f"{kind.name} takes no colour"):
+            kind.calibrate(BUDGET, **given, colour=3)
+        if "limit" not in [each.name for each in kind.parameters]:
+            with pytest.raises(ParameterError, match=f"{kind.name} takes no ballot limit; got limit=2"):
+                kind.calibrate(BUDGET, **given, limit=2)
+
+    def test_none_stands_for_not_given(self, kind):
+        given = {"teachers": TEACHERS, "labels": LABELS}
+        absent = {each.name: None for each in kind.parameters}
+        if public(kind.name):
+            with pytest.raises(ParameterError, match=f"{kind.name} must be told a ballot limit; got no limit"):
+                kind.calibrate(BUDGET, **given, **absent)
+        else:
+            assert kind.calibrate(BUDGET, **given, **absent) == kind.calibrate(BUDGET, **given)
+
+
 def test_unknown_aggregators_are_refused():
-    assert aggregator("optimal-vote") is AGGREGATORS["optimal-vote"]
+    assert [aggregator(kind.name) for kind in AGGREGATORS] == list(AGGREGATORS)
     with pytest.raises(ParameterError, match="optimal-vote"):
         aggregator("nonsense")

@@ -14,11 +14,10 @@ from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
-from cutline.pate.aggregators.confidence import confidences, majorities
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
 from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority
+from cutline.pate.aggregators.stable_majority import StableMajority, confidences, majorities
 from cutline.pate.aggregators.stable_sets import StableConfident, StableTopKVote
 from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.sampling import SeededSource

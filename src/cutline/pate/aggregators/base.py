@@ -2,133 +2,234 @@ r"""What an aggregator is: votes in, labels out, a cost that is known before any
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import Int8Array, IntArray
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.pate.ballots import Ballots, check_whole
-from cutline.pate.labels import Labels
-from cutline.privacy import Adjacency, Budget, Cost
-from cutline.release import Law
+from cutline.pate.ballots import Ballots, check_whole, count_ballots, limit_ballots
+from cutline.pate.labels import LabelLaw, Labels
+from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.sampling import Source
 
 Votes: TypeAlias = npt.NDArray[Any]
 
-LARGEST_LAW = 10**5
+_LARGEST_LAW = 10**5
 
 
-class Voting(Protocol):
-    """The public shape of a vote, and its price."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A keyword that `Aggregator.calibrate` takes beyond those that all aggregators share."""
+
+    name: str
+    required: bool = False
+
+
+class Panel(TypedDict):
+    """The public numbers that every aggregator is built from, as keywords of its constructor."""
+
+    teachers: int
+    labels: int
+    adjacency: Adjacency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregator(ABC):
+    r"""The base of all aggregators: frozen, keyword-only, public parameters only.
+
+    A subclass adds its own parameters and the methods `spend`, `cost`, `release` and `law`.
+
+    Parameters
+    ----------
+    teachers
+        How many teachers there are, voting or not; a majority is more than half of them, never of the ballots that came.
+    labels
+        How many labels a query has.
+    adjacency
+        Who is protected.
+    limit
+        The most labels a ballot may give, or None. `tally` cuts ballots to it; a caller who counts elsewhere must too.
+    budget
+        What the aggregator was calibrated for, if it was.
+    """
 
     name: ClassVar[str]
+    reference: ClassVar[str]  # key in docs/references.md
+    cost_rule: ClassVar[str]  # how one query is charged, in a few words
+    parameters: ClassVar[tuple[Parameter, ...]] = ()  # what `calibrate` takes besides the shared keywords
 
-    @property
-    def teachers(self) -> int:
-        """How many teachers there are; public, and the same for every query."""
-        ...
+    teachers: int
+    labels: int
+    adjacency: Adjacency = Adjacency.REPLACE
+    limit: int | None = None
+    budget: Budget | None = None
 
-    @property
-    def labels(self) -> int:
-        """How many labels a query has."""
-        ...
+    def __post_init__(self) -> None:
+        check_public(self.teachers, self.labels, self.limit)
+        # A narrow whole number wraps around in sums: what a limit of np.uint8(128) costs would come out as nothing.
+        for field in ("teachers", "labels", "limit"):
+            value = getattr(self, field)
+            object.__setattr__(self, field, value if value is None else int(value))
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
 
-    @property
-    def adjacency(self) -> Adjacency:
-        """Who is protected."""
-        ...
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        teachers: int,
+        labels: int,
+        adjacency: Adjacency = Adjacency.REPLACE,
+        limits: Filter | None = None,
+        **declared: int | str | None,
+    ) -> Self:
+        r"""Return the aggregator that spends the whole budget on ``budget.releases`` queries.
 
-    @property
-    def limit(self) -> int | None:
-        """The most labels a ballot may give, if the cost relies on it; `tally` cuts ballots to it."""
-        ...
+        Parameters
+        ----------
+        budget
+            Epsilon, delta, and the number of queries that share them.
+        teachers, labels, adjacency
+            As for the class.
+        limits
+            The order, Rényi cost and delta of a ledger's account, if one pays; otherwise the best order is searched.
+        **declared
+            What the aggregator lists in ``parameters``, like ``limit``; None stands for "not given".
+
+        Raises
+        ------
+        ParameterError
+            If a number is not whole and at least 1, a required parameter is missing, or one is not declared.
+        BudgetError
+            If the limits do not lie within the budget, or leave nothing to spend.
+        """
+        given = {name: value for name, value in declared.items() if value is not None}
+        check_public(teachers, labels, given.get("limit"))
+        cls.check_declared(given)
+        panel = Panel(teachers=int(teachers), labels=int(labels), adjacency=Adjacency(adjacency))
+        return cls.spend(budget, limits, panel, **given)
+
+    @classmethod
+    def check_declared(cls, given: dict[str, int | str]) -> None:
+        """Raise if a parameter is given that is not declared, or a required one is not given."""
+        known = {parameter.name for parameter in cls.parameters}
+        for name, value in given.items():
+            if name not in known:
+                raise ParameterError(f"{cls.name} takes no {_in_words(name)}", f"{name}={value}", "Leave it out.")
+        for parameter in cls.parameters:
+            if parameter.required and parameter.name not in given:
+                words = _in_words(parameter.name)
+                raise ParameterError(f"{cls.name} must be told a {words}", f"no {parameter.name}", "Pass one, like 5.")
+
+    # Each aggregator names its own keywords. A plain `**declared` would forbid that: an override must accept whatever its
+    # base accepts. Both stars together stand for "any arguments", and the contract tests hold `parameters` against them.
+    @classmethod
+    @abstractmethod
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *args: Any, **declared: Any) -> Self:
+        """Return the aggregator for checked public numbers; `calibrate` calls it with the declared parameters."""
 
     @property
     def width(self) -> int:
-        """How many columns the votes have: one for each label, or for each set of labels."""
-        ...
+        """How many columns the votes have: one for each label, unless an aggregator counts something else."""
+        return self.labels
 
     @property
+    def moved(self) -> int:
+        """How many counts of one query one person can move."""
+        return moved_labels(self.labels, self.limit, self.adjacency)
+
+    @property
+    @abstractmethod
     def cost(self) -> Cost:
         """The cost of one query, answered or not."""
-        ...
 
-    def __hash__(self) -> int:
-        """Return the same for the same public parameters."""
-        ...
+    @abstractmethod
+    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
+        """Answer a batch of queries; votes have shape (queries, width)."""
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        ...
-
-
-class Aggregator(Voting, Protocol):
-    """Frozen, keyword-only, public parameters only."""
-
-    reference: ClassVar[str]  # key in docs/references.md
-    cost_rule: ClassVar[str]  # how one query is charged, in a few words
-
-    # Every aggregator also has calibrate(budget, *, teachers, labels, adjacency=REPLACE, limits=None, ...), a classmethod that
-    # spends the budget on budget.releases queries; what else it takes is its own.
+    @abstractmethod
+    def law(self, votes: Votes) -> LabelLaw:
+        """Return the exact law of one query, to a relative 1e-12; votes have shape (width,)."""
 
     def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
         """Turn ballots (teachers, queries, labels) into votes; votes of disjoint groups of teachers add up."""
-        ...
+        return count_ballots(self.limit_ballots(ballots, scores))
 
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
-        """Answer a batch of queries; votes have shape (queries, width)."""
-        ...
+    def limit_ballots(self, ballots: Ballots, scores: npt.ArrayLike | None) -> Ballots:
+        """Cut every ballot to the limit, if there is one.
 
-    def law(self, votes: Votes) -> Law:
-        """Return the exact law of one query; outcomes are tuples of 1, 0 and None."""
-        ...
+        Ballots of more teachers, or of other labels, than the aggregator was made for are refused; shapes are public.
+        """
+        array = np.asarray(ballots)
+        if array.ndim == 3 and (array.shape[0] > self.teachers or array.shape[2] != self.labels):
+            raise ParameterError(
+                "ballots must be of at most the declared teachers and of the declared labels",
+                f"{array.shape[0]} teachers, {array.shape[2]} labels; declared {self.teachers} and {self.labels}",
+                "Declare the public number of teachers when calibrating.",
+            )
+        return ballots if self.limit is None else limit_ballots(ballots, scores, self.limit)
 
+    def read_votes(self, votes: Votes, *, dimensions: int = 2) -> IntArray:
+        r"""Return votes as possible counts: integers from 0 to the number of teachers.
 
-def checked_votes(votes: Votes, *, width: int, teachers: int, dimensions: int = 2) -> IntArray:
-    r"""Return votes as signed integers, or refuse their shape or type, which are public.
+        A count below 0 or above the number of teachers is no count of their ballots: the caller has made a mistake. It is not
+        refused, because a refusal would depend on private numbers; it is read as the nearest possible count. That keeps every
+        column as far from its neighbour as it was, so the guarantee holds for any matrix whatever.
+        """
+        return np.clip(self.check_votes(votes, dimensions=dimensions), 0, self.teachers)
 
-    A count below 0 or above the number of teachers is no count of their ballots: the caller has made a mistake. It is not
-    refused, because a refusal would depend on private numbers; it is read as the nearest possible count. That keeps every
-    column as far from its neighbour as it was, so the guarantee holds for any matrix whatever.
-    """
-    array = np.asarray(votes)
-    if array.ndim != dimensions or array.shape[-1] != width or array.dtype.kind not in "iu":
-        expected = f"(queries, {width})" if dimensions == 2 else f"({width},)"
-        raise ParameterError(
-            f"votes must be integers of shape {expected}",
-            f"{array.dtype} of shape {array.shape}",
-            "Make them with the aggregator's tally(ballots).",
+    def check_votes(self, votes: Votes, *, dimensions: int = 2) -> IntArray:
+        """Return votes as signed integers, or raise because of their shape or type, which are public."""
+        array = np.asarray(votes)
+        if array.ndim != dimensions or array.shape[-1] != self.width or array.dtype.kind not in "iu":
+            expected = f"(queries, {self.width})" if dimensions == 2 else f"({self.width},)"
+            raise ParameterError(
+                f"votes must be integers of shape {expected}",
+                f"{array.dtype} of shape {array.shape}",
+                "Make them with the aggregator's tally(ballots).",
+            )
+        if array.dtype.kind == "u":  # as a signed number, a very large count would come out negative
+            array = np.minimum(array, np.asarray(self.teachers, dtype=np.uint64))
+        return array.astype(np.int64, copy=False)
+
+    def to_labels(self, values: Int8Array, source: Source) -> Labels:
+        """Wrap released values with what they cost."""
+        return Labels(
+            values=values,
+            cost=len(values) * self.cost,
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
         )
-    if array.dtype.kind == "u":
-        array = np.minimum(array, np.asarray(teachers, dtype=np.uint64))
-    return array.astype(np.int64, copy=False)
+
+    def check_law_size(self, outcomes: int) -> None:
+        """Raise if a law has too many outcomes to be listed."""
+        if outcomes > _LARGEST_LAW:
+            raise LawTooLarge(
+                f"a law is listed up to {_LARGEST_LAW} outcomes", f"labels={self.labels}", "Sample instead."
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        limit = {} if self.limit is None else {"limit": self.limit}
+        shared = {"name": self.name, "teachers": self.teachers, "labels": self.labels}
+        return shared | limit | self.own_parameters() | {"adjacency": str(self.adjacency)}
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return what a description holds beyond the shared parameters, as plain data."""
+        return {}
 
 
-def check_public(teachers: int, labels: int, limit: int | None = None) -> None:
-    """Refuse numbers of teachers and labels, or a ballot limit, that are not whole and at least 1."""
+def check_public(teachers: int, labels: int, limit: int | str | None = None) -> None:
+    """Raise if the numbers of teachers and labels, or a ballot limit, are not whole and at least 1."""
     check_whole("teachers", teachers)
     check_whole("labels", labels)
     if limit is not None:
         check_whole("limit", limit)
-
-
-def check_ballots_fit(ballots: Ballots, *, teachers: int, labels: int) -> None:
-    """Refuse ballots of more teachers, or of other labels, than the aggregator was made for; shapes are public."""
-    array = np.asarray(ballots)
-    if array.ndim == 3 and (array.shape[0] > teachers or array.shape[2] != labels):
-        raise ParameterError(
-            "ballots must be of at most the declared teachers and of the declared labels",
-            f"{array.shape[0]} teachers, {array.shape[2]} labels; declared {teachers} and {labels}",
-            "Declare the public number of teachers when calibrating.",
-        )
-
-
-def check_listable(outcomes: int, labels: int) -> None:
-    """Refuse to list a law of very many outcomes."""
-    if outcomes > LARGEST_LAW:
-        raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", f"labels={labels}", "Sample instead.")
 
 
 def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:
@@ -139,27 +240,15 @@ def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:
 
     Examples
     --------
-    >>> moved_labels(40, 4, Adjacency.REPLACE), moved_labels(40, 4, Adjacency.ADD_REMOVE), moved_labels(5, 4, Adjacency.REPLACE)
-    (8, 4, 5)
+    >>> moved_labels(40, 4, Adjacency.REPLACE), moved_labels(40, 4, Adjacency.ADD_REMOVE)
+    (8, 4)
+    >>> moved_labels(5, 4, Adjacency.REPLACE)
+    5
     """
     if limit is None:
         return int(labels)
     return min(int(labels), int(limit) * adjacency.count_range)
 
 
-def plain(aggregator: Voting, **more: Any) -> dict[str, Any]:
-    """Return what every description holds, and what this one adds."""
-    shared = {"name": aggregator.name, "teachers": aggregator.teachers, "labels": aggregator.labels}
-    limit = {} if aggregator.limit is None else {"limit": aggregator.limit}
-    return shared | limit | more | {"adjacency": str(aggregator.adjacency)}
-
-
-def labelled(aggregator: Voting, values: Int8Array, *, budget: Budget | None, seeded: bool) -> Labels:
-    """Wrap released values with what they cost."""
-    return Labels(
-        values=values,
-        cost=len(values) * aggregator.cost,
-        mechanism=aggregator.describe(),
-        budget=budget,
-        seeded=seeded,
-    )
+def _in_words(parameter: str) -> str:
+    return "ballot limit" if parameter == "limit" else parameter

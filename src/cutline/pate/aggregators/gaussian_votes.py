@@ -16,10 +16,9 @@ from flint import arb
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.pate.aggregators.base import check_public, moved_labels, plain
+from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, moved_labels
 from cutline.pate.aggregators.calibration import bit_precision, largest_precision, typical_precision
-from cutline.pate.aggregators.coin_votes import CoinVote
-from cutline.pate.panel import Panel
+from cutline.pate.aggregators.optimal_vote import CoinVote
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling.coins import Coins
@@ -27,20 +26,20 @@ from cutline.sampling.coins import Coins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianVote(CoinVote):
-    r"""A base: label i is set iff ``n_i + N(0, sigma^2) > T/2``.
+    r"""A base for aggregators that set label i iff ``n_i + N(0, sigma^2) > T/2``.
 
     Parameters
     ----------
     sigma
-        Standard deviation of the (virtual) noise on a count.
+        Standard deviation of the (virtual) noise on a count. Calibration takes the least that the budget allows.
     teachers, labels, adjacency, limit, budget
-        See `Panel`.
+        See `Aggregator`.
     """
 
     sigma: float
 
     def __post_init__(self) -> None:
-        Panel.__post_init__(self)
+        Aggregator.__post_init__(self)
         check_positive("sigma", self.sigma)
 
     @property
@@ -57,9 +56,8 @@ class GaussianVote(CoinVote):
         x = counts / self.sigma - self.offset
         return ndtr(x), ndtr(-x)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return plain(self, sigma=self.sigma)
+    def own_parameters(self) -> dict[str, Any]:
+        return {"sigma": self.sigma}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,7 @@ class PateGaussian(GaussianVote):
 
     References
     ----------
-    [PSM18]; [ZYC20]; [SPEC] section 6.
+    [PSM18]; [ZYC20]
 
     Examples
     --------
@@ -91,20 +89,10 @@ class PateGaussian(GaussianVote):
             raise ParameterError("pate-gaussian takes ballots as they are", f"limit={self.limit}", "Use pate-tau.")
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-    ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
-        check_public(teachers, labels)
-        adjacency = Adjacency(adjacency)
-        sigma = vector_sigma(budget, limits, squared_sensitivity=int(labels), adjacency=adjacency)
-        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, budget=budget)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel) -> Self:
+        adjacency = panel["adjacency"]
+        sigma = vector_sigma(budget, limits, squared_sensitivity=panel["labels"], adjacency=adjacency)
+        return cls(**panel, sigma=sigma, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -121,12 +109,13 @@ class PateTau(GaussianVote):
 
     References
     ----------
-    [ZYC20]; [SPEC] section 6.
+    [ZYC20]
     """
 
     name: ClassVar[str] = "pate-tau"
     reference: ClassVar[str] = "ZYC20"
     cost_rule: ClassVar[str] = "Gaussian vector of limited ballots"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit", required=True),)
 
     def __post_init__(self) -> None:
         GaussianVote.__post_init__(self)
@@ -134,22 +123,10 @@ class PateTau(GaussianVote):
             raise ParameterError("pate-tau needs a ballot limit", "limit=None", "Pass limit=5, or use pate-gaussian.")
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        limit: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-    ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
-        check_public(teachers, labels, limit)
-        adjacency = Adjacency(adjacency)
-        moved = moved_labels(labels, limit, adjacency)
-        sigma = vector_sigma(budget, limits, squared_sensitivity=moved, adjacency=adjacency)
-        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int) -> Self:
+        moved = moved_labels(panel["labels"], limit, panel["adjacency"])
+        sigma = vector_sigma(budget, limits, squared_sensitivity=moved, adjacency=panel["adjacency"])
+        return cls(**panel, sigma=sigma, limit=limit, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -167,7 +144,7 @@ class BinaryVote(GaussianVote):
 
     References
     ----------
-    [DBM23]; [SPEC] section 6.
+    [DBM23]
 
     Examples
     --------
@@ -179,28 +156,17 @@ class BinaryVote(GaussianVote):
     name: ClassVar[str] = "binary-vote"
     reference: ClassVar[str] = "DBM23"
     cost_rule: ClassVar[str] = "one Gaussian bit per label that can move"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-        limit: int | None = None,
-    ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries."""
-        check_public(teachers, labels, limit)
-        adjacency = Adjacency(adjacency)
-        moved = moved_labels(labels, limit, adjacency)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+        moved = moved_labels(panel["labels"], limit, panel["adjacency"])
 
         def cost(precision: float) -> Cost:
-            return moved * Cost.of(_bit(1 / precision, teachers), adjacency=adjacency)
+            return moved * Cost.of(_bit(1 / precision, panel["teachers"]), adjacency=panel["adjacency"])
 
         sigma = 1 / bit_precision(budget, limits, cost, coins=moved)
-        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+        return cls(**panel, sigma=sigma, limit=limit, budget=budget)
 
     @property
     def cost(self) -> Cost:

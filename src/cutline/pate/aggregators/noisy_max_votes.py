@@ -13,51 +13,38 @@ import numpy.typing as npt
 from cutline.arrays import Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.noisy_max_laws import normal_law
-from cutline.pate.aggregators.base import Votes, check_listable, check_public, labelled, plain
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes
 from cutline.pate.aggregators.gaussian_votes import vector_cost, vector_sigma
 from cutline.pate.ballots import Ballots, check_powerset, count_powersets
-from cutline.pate.labels import Labels
-from cutline.pate.panel import Panel
-from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.pate.labels import LabelLaw, Labels
+from cutline.privacy import Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
-from cutline.release import Law
 from cutline.sampling import Source, resolve
 from cutline.sampling.noise import NORMAL, noisy_argmax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyMaxVote(Panel):
+class NoisyMaxVote(Aggregator):
     r"""A base: every teacher gives one vote to one of `width` choices, and the largest noisy count wins.
 
     Parameters
     ----------
     sigma
-        Standard deviation of the noise on a count.
-    teachers, labels, adjacency, limit, budget
-        See `Panel`.
+        Standard deviation of the noise on a count. Calibration takes the least that Gaussian DP allows. The other
+        parameters are those of `Aggregator`.
     """
 
     sigma: float
 
     def __post_init__(self) -> None:
-        Panel.__post_init__(self)
+        Aggregator.__post_init__(self)
         check_positive("sigma", self.sigma)
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-    ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries: the least noise that Gaussian DP allows."""
-        check_public(teachers, labels)
-        adjacency = Adjacency(adjacency)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel) -> Self:
+        adjacency = panel["adjacency"]
         sigma = vector_sigma(budget, limits, squared_sensitivity=adjacency.count_range, adjacency=adjacency)
-        return cls(sigma=sigma, teachers=teachers, labels=labels, adjacency=adjacency, budget=budget)
+        return cls(**panel, sigma=sigma, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -71,20 +58,19 @@ class NoisyMaxVote(Panel):
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer a batch of queries; the argmax of continuous noise, drawn exactly."""
         source = resolve(rng)
-        winners = noisy_argmax(self.counted(votes), scale=Fraction(self.sigma), noise=NORMAL, rng=source)
-        return labelled(self, self.rows(winners), budget=self.budget, seeded=source.seeded)
+        winners = noisy_argmax(self.read_votes(votes), scale=Fraction(self.sigma), noise=NORMAL, rng=source)
+        return self.to_labels(self.rows(winners), source)
 
-    def law(self, votes: Votes) -> Law:
+    def law(self, votes: Votes) -> LabelLaw:
         """Return the law of one query by certified integration, to a relative 1e-12."""
-        check_listable(self.width, self.labels)
-        counts = self.counted(votes, dimensions=1)
+        self.check_law_size(self.width)
+        counts = self.read_votes(votes, dimensions=1)
         chances = normal_law((counts - counts.max()) / self.sigma)
-        outcomes = map(tuple, self.rows(np.arange(self.width)).tolist())
-        return dict(zip(outcomes, chances.tolist(), strict=True))
+        rows = self.rows(np.arange(self.width)).tolist()
+        return {tuple(row): chance for row, chance in zip(rows, chances.tolist(), strict=True)}
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return plain(self, sigma=self.sigma)
+    def own_parameters(self) -> dict[str, Any]:
+        return {"sigma": self.sigma}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +82,7 @@ class GNMax(NoisyMaxVote):
 
     References
     ----------
-    [PSM18]; [SPEC] section 6.
+    [PSM18]
 
     Examples
     --------
@@ -130,7 +116,7 @@ class PowersetVote(NoisyMaxVote):
 
     References
     ----------
-    [DBM23]; [SPEC] section 6.
+    [DBM23]
     """
 
     name: ClassVar[str] = "powerset-vote"
@@ -148,7 +134,7 @@ class PowersetVote(NoisyMaxVote):
 
     def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
         """Cut every ballot to the limit, if there is one, and count the sets."""
-        return count_powersets(self.cut(ballots, scores))
+        return count_powersets(self.limit_ballots(ballots, scores))
 
     def rows(self, winners: IntArray) -> Int8Array:
         return (winners[:, None] >> np.arange(self.labels) & 1).astype(np.int8)

@@ -1,21 +1,54 @@
-r"""Every label by the best coin there is for its count; the default."""
+r"""Every label by one coin, whose bias is read off that label's count; with the best coins there are, this is the default."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import ClassVar, Self
 
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.pate.aggregators.base import check_public, moved_labels
+from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes, moved_labels
 from cutline.pate.aggregators.calibration import voting_table
-from cutline.pate.aggregators.coin_votes import CoinVote
-from cutline.pate.panel import Panel
-from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.pate.labels import LabelLaw, Labels
+from cutline.privacy import BitTable, Budget, Cost, Filter
+from cutline.sampling import Source, resolve
 from cutline.sampling.coins import Coins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoinVote(Aggregator):
+    """A base for aggregators that toss one coin per label; subclasses say which coins, and what they cost."""
+
+    @abstractmethod
+    def coins(self) -> Coins:
+        """Return the coins of the counts 0..teachers."""
+
+    @abstractmethod
+    def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of yes and of no, each with full relative accuracy."""
+
+    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
+        """Answer every label of a batch of queries."""
+        source = resolve(rng)
+        # Coins clip counts as they look them up: to clip a large batch here as well would take longer than the tosses.
+        values = self.coins().toss(self.check_votes(votes), rng=source).view(np.int8)
+        return self.to_labels(values, source)
+
+    def law(self, votes: Votes) -> LabelLaw:
+        """Return the exact law of one query, a product of coins, to a relative 1e-12."""
+        self.check_law_size(1 << self.labels)
+        yes, no = self.chances(self.read_votes(votes, dimensions=1))
+        coins = list(zip(no.tolist(), yes.tolist(), strict=True))
+        return {
+            row: math.prod(coin[bit] for coin, bit in zip(coins, row, strict=True))
+            for row in product((0, 1), repeat=self.labels)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +62,14 @@ class OptimalVote(CoinVote):
     Parameters
     ----------
     table
-        The coin's bias at each number of votes.
+        The coin's bias at each number of votes. Calibration takes the Rényi order that minimises the margin of votes at
+        which a label comes out right with probability 0.95.
     teachers, labels, adjacency, limit, budget
-        See `Panel`.
+        See `Aggregator`.
 
     References
     ----------
-    [SPEC] sections 4 and 6.
+    [ZW22]; the table in docs/proofs/bit-table.md.
 
     Examples
     --------
@@ -51,32 +85,18 @@ class OptimalVote(CoinVote):
     name: ClassVar[str] = "optimal-vote"
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one coin per label that can move"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
 
     table: BitTable
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-        limit: int | None = None,
-    ) -> Self:
-        r"""Spend the whole budget on ``budget.releases`` queries.
-
-        The table's Rényi order minimises the margin of votes at which a label comes out right with probability 0.95.
-        """
-        check_public(teachers, labels, limit)
-        adjacency = Adjacency(adjacency)
-        coins = moved_labels(labels, limit, adjacency)
-        table = voting_table(budget, limits, coins=coins, teachers=int(teachers))
-        return cls(table=table, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+        coins = moved_labels(panel["labels"], limit, panel["adjacency"])
+        table = voting_table(budget, limits, coins=coins, teachers=panel["teachers"])
+        return cls(**panel, table=table, limit=limit, budget=budget)
 
     def __post_init__(self) -> None:
-        Panel.__post_init__(self)
+        Aggregator.__post_init__(self)
         if not isinstance(self.table, BitTable):
             raise ParameterError("table must be a bit table", type(self.table).__name__, "Use BitTable.voting.")
 
@@ -86,7 +106,7 @@ class OptimalVote(CoinVote):
         return self.moved * Cost.of(self.table, adjacency=self.adjacency)
 
     def coins(self) -> Coins:
-        return _coins(self.table, self.teachers)
+        return _table_coins(self.table, self.teachers)
 
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         yes = self.table(counts)
@@ -94,5 +114,5 @@ class OptimalVote(CoinVote):
 
 
 @lru_cache(maxsize=64)
-def _coins(table: BitTable, teachers: int) -> Coins:
+def _table_coins(table: BitTable, teachers: int) -> Coins:
     return Coins.of_floats(table(np.arange(teachers + 1)))

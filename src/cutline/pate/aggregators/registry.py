@@ -2,35 +2,31 @@ r"""Which aggregators there are: a new one is a new file plus one line here."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cutline.errors import ParameterError
+from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
 from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.pate.aggregators.stable_majority import StableMajority
 from cutline.pate.aggregators.stable_sets import StableConfident, StableTopKVote
 
-AGGREGATORS: dict[str, Any] = {
-    kind.name: kind
-    for kind in (
-        OptimalVote,
-        StableTopKVote,
-        PateGaussian,
-        PateTau,
-        GNMax,
-        BinaryVote,
-        PowersetVote,
-        StableMajority,
-        StableConfident,
-    )
-}
+AGGREGATORS: tuple[type[Aggregator], ...] = (
+    OptimalVote,
+    StableTopKVote,
+    PateGaussian,
+    PateTau,
+    GNMax,
+    BinaryVote,
+    PowersetVote,
+    StableMajority,
+    StableConfident,
+)
 
 
-def aggregator(name: str) -> Any:
-    """Return the aggregator class of that name."""
-    if name not in AGGREGATORS:
-        raise ParameterError(
-            "the aggregator must be a registered one", f"{name!r}", f"Registered: {', '.join(AGGREGATORS)}."
-        )
-    return AGGREGATORS[name]
+def aggregator(name: str) -> type[Aggregator]:
+    """Return the aggregator class of that name, or raise and list the names there are."""
+    for kind in AGGREGATORS:
+        if kind.name == name:
+            return kind
+    names = ", ".join(kind.name for kind in AGGREGATORS)
+    raise ParameterError("the aggregator must be a registered one", f"{name!r}", f"Registered: {names}.")

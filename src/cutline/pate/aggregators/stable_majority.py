@@ -1,4 +1,7 @@
-r"""The whole vector of majorities as it is, when no single ballot could have changed it; otherwise nothing."""
+r"""The whole vector of majorities as it is, when no single ballot could have changed it; otherwise nothing.
+
+How sure the teachers are of one label is the number of ballots that must change before its majority flips.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,17 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from cutline.arrays import IntArray
+from cutline.arrays import Int8Array, IntArray
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.pate.aggregators.base import Votes, check_public, labelled
+from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
 from cutline.pate.aggregators.calibration import stability_table
-from cutline.pate.aggregators.confidence import confidences, majorities
-from cutline.pate.labels import MISSING, Labels
-from cutline.pate.panel import Panel
-from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
-from cutline.release import Law
+from cutline.pate.labels import MISSING, LabelLaw, Labels
+from cutline.privacy import BitTable, Budget, Cost, Filter
 from cutline.sampling import Source, bernoulli, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableMajority(Panel):
+class StableMajority(Aggregator):
     r"""All majorities of a query without noise, or a withheld query.
 
     **Privacy.** With m_i the ballots that must change before label i's majority flips, ``d = min_i m_i - 1`` moves by at most 1
@@ -30,13 +30,13 @@ class StableMajority(Panel):
     Parameters
     ----------
     table
-        The stability table; its first value is delta.
+        The stability table; its first value is delta. Calibration takes the table that is sure at the smallest distance.
     teachers, labels, adjacency, limit, budget
-        See `Panel`.
+        See `Aggregator`.
 
     References
     ----------
-    [SPEC] sections 4 and 6.
+    [DL09]; the table in docs/proofs/bit-table.md.
 
     Examples
     --------
@@ -48,29 +48,17 @@ class StableMajority(Panel):
     name: ClassVar[str] = "stable-majority"
     reference: ClassVar[str] = "DL09"
     cost_rule: ClassVar[str] = "one coin per query"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
 
     table: BitTable
 
     def __post_init__(self) -> None:
-        Panel.__post_init__(self)
+        Aggregator.__post_init__(self)
         TableTest(table=self.table)  # refuses a table that does not start at 0
 
     @classmethod
-    def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
-        limit: int | None = None,
-    ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries: the table that is sure at the smallest distance."""
-        check_public(teachers, labels, limit)
-        adjacency = Adjacency(adjacency)
-        table = stability_table(budget, limits)
-        return cls(table=table, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, budget=budget)
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+        return cls(**panel, table=stability_table(budget, limits), limit=limit, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -80,17 +68,37 @@ class StableMajority(Panel):
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer a batch of queries."""
         source = resolve(rng)
-        counts = self.counted(votes)
+        counts = self.read_votes(votes)
         passed = bernoulli(self.table(self._distances(counts)), rng=source)
         values = np.where(passed[:, None], majorities(counts, self.teachers), np.int8(MISSING))
-        return labelled(self, values, budget=self.budget, seeded=source.seeded)
+        return self.to_labels(values, source)
 
-    def law(self, votes: Votes) -> Law:
+    def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query."""
-        counts = self.counted(votes, dimensions=1)
+        counts = self.read_votes(votes, dimensions=1)
         passes = float(self.table(self._distances(counts)))
         return {tuple(majorities(counts, self.teachers).tolist()): passes, (None,) * self.labels: 1 - passes}
 
     def _distances(self, counts: IntArray) -> IntArray:
         distances: IntArray = confidences(counts, self.teachers).min(axis=-1) - 1
         return distances
+
+
+def majorities(counts: IntArray, teachers: int) -> Int8Array:
+    """Return 1 where more than half of the teachers said yes, and 0 elsewhere."""
+    return np.greater(counts, teachers // 2).astype(np.int8)
+
+
+def confidences(counts: IntArray, teachers: int) -> IntArray:
+    r"""Return, for each count, how many ballots must change before the majority flips; at least 1.
+
+    It moves by at most 1 when the count does, and where the majority differs between neighbours it is 1 on both sides
+    [docs/proofs/stable-majority.md].
+
+    Examples
+    --------
+    >>> confidences(np.array([0, 1, 2, 3, 4]), 4).tolist(), confidences(np.array([0, 1, 2, 3, 4, 5]), 5).tolist()
+    ([3, 2, 1, 1, 2], [3, 2, 1, 1, 2, 3])
+    """
+    half = teachers // 2
+    return np.where(counts > half, counts - half, half + 1 - counts)

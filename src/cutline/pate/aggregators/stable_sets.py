@@ -6,30 +6,29 @@ Both aggregators are StableTopK over the labels of one query, run for all querie
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cutline.arrays import Int8Array, IntArray
+from cutline.arrays import BoolArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
-from cutline.pate.aggregators.base import Votes, check_listable, check_public, labelled, plain
-from cutline.pate.aggregators.confidence import confidences, majorities
-from cutline.pate.labels import MISSING, Labels
-from cutline.pate.panel import Panel
+from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
+from cutline.pate.aggregators.stable_majority import confidences, majorities
+from cutline.pate.labels import MISSING, LabelLaw, LabelRow, Labels, label_rows
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Law
 from cutline.sampling import Source, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableSetVote(Panel):
-    r"""A base: subclasses say what labels are ranked by, and what the answer of a set is.
+class StableSetVote(Aggregator):
+    r"""A base for aggregators that choose a stable set of labels; subclasses say how labels are ranked and answered.
+
+    `calibrate` also takes the window ``min_k`` to ``max_k``, and ``choose`` and ``test`` as `StableTopK.calibrate` does.
 
     Parameters
     ----------
@@ -38,15 +37,19 @@ class StableSetVote(Panel):
     chooser, test
         As for `cutline.mechanisms.adaptive.stable_top_k.StableTopK`.
     teachers, labels, adjacency, limit, budget
-        See `Panel`.
+        See `Aggregator`.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = tuple(
+        Parameter(name=name) for name in ("limit", "max_k", "min_k", "choose", "test")
+    )
 
     preference: Preference
     chooser: Chooser
     test: GapTest
 
     def __post_init__(self) -> None:
-        Panel.__post_init__(self)
+        Aggregator.__post_init__(self)
         check_window(self.preference, self.labels)
         if not self.chooser.shows_k and not self.test.certifies_choice and len(self.preference.choices) > 1:
             raise ParameterError("choosing by argmax needs the table test", "", "Use test='table' or choose='em'.")
@@ -57,43 +60,29 @@ class StableSetVote(Panel):
         """Return the relation whose constants bound how far one person moves what labels are ranked by."""
 
     @classmethod
-    def calibrate(
+    def spend(
         cls,
         budget: Budget,
+        limits: Filter | None,
+        panel: Panel,
         *,
-        teachers: int,
-        labels: int,
-        adjacency: Adjacency = Adjacency.REPLACE,
-        limits: Filter | None = None,
         limit: int | None = None,
         max_k: int | None = None,
         min_k: int = 1,
         choose: str = "em",
         test: str = "table",
     ) -> Self:
-        """Spend the whole budget on ``budget.releases`` queries; choose and test as for `StableTopK.calibrate`."""
-        check_public(teachers, labels, limit)
-        adjacency = Adjacency(adjacency)
-        preference = Preference(max_k=labels if max_k is None else max_k, min_k=min_k)
-        check_window(preference, labels)
+        preference = Preference(max_k=panel["labels"] if max_k is None else max_k, min_k=min_k)
+        check_window(preference, panel["labels"])
         chooser, gap_test = calibrated_parts(
             budget,
             limits,
-            adjacency=cls.constants(adjacency),
+            adjacency=cls.constants(panel["adjacency"]),
             choices=len(preference.choices),
             choose=choose,
             test=test,
         )
-        return cls(
-            preference=preference,
-            chooser=chooser,
-            test=gap_test,
-            teachers=teachers,
-            labels=labels,
-            adjacency=adjacency,
-            limit=limit,
-            budget=budget,
-        )
+        return cls(**panel, preference=preference, chooser=chooser, test=gap_test, limit=limit, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -106,13 +95,13 @@ class StableSetVote(Panel):
         """Return, for rows of counts, every label's rank from 0, and the gaps below the ranks 1..max_k."""
 
     @abstractmethod
-    def answers(self, counts: IntArray, inside: Any) -> Int8Array:
+    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:
         """Return the labels that go out where ``inside`` says which labels are in the released set."""
 
     def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
         """Answer a batch of queries. How large a withheld set would have been is not shown."""
         source = resolve(rng)
-        counts = self.counted(votes)
+        counts = self.read_votes(votes)
         ranks, gaps = self.ranked(counts)
         constants = self.constants(self.adjacency)
         scores = self.preference.scores(gaps)
@@ -121,12 +110,12 @@ class StableSetVote(Panel):
         passed = self.test.passes(gap, self.chooser.slack(scores, constants), constants, source)
         values = self.answers(counts, ranks < chosen[:, None])
         values[~passed] = MISSING
-        return labelled(self, values, budget=self.budget, seeded=source.seeded)
+        return self.to_labels(values, source)
 
-    def law(self, votes: Votes) -> Law:
+    def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query, to a relative 1e-12."""
-        check_listable(self.labels + 1, self.labels)
-        counts = self.counted(votes, dimensions=1)[None, :]
+        self.check_law_size(self.labels + 1)
+        counts = self.read_votes(votes, dimensions=1)[None, :]
         ranks, gaps = self.ranked(counts)
         constants = self.constants(self.adjacency)
         scores, choices = self.preference.scores(gaps), self.preference.choices
@@ -134,18 +123,15 @@ class StableSetVote(Panel):
         slack = np.broadcast_to(self.chooser.slack(scores, constants), window.shape)
         chance = self.chooser.law(scores, constants)[0]
         yes, no = self.test.chances(window, slack, constants)
-        withheld = (None,) * self.labels
-        law: dict[Hashable, float] = {withheld: float((chance * no).sum())}
+        law: dict[LabelRow, float] = {(None,) * self.labels: float((chance * no).sum())}
         for k, p in zip(choices.tolist(), (chance * yes).tolist(), strict=True):
-            row = self.answers(counts, ranks < k)[0].tolist()
-            outcome = tuple(None if value == MISSING else value for value in row)
-            law[outcome] = law.get(outcome, 0.0) + p
+            [row] = label_rows(self.answers(counts, ranks < k))
+            law[row] = law.get(row, 0.0) + p
         return law
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
+    def own_parameters(self) -> dict[str, Any]:
         window = {"min_k": self.preference.min_k, "max_k": self.preference.max_k}
-        return plain(self, **window, choose=self.chooser.name, test=self.test.name)
+        return window | {"choose": self.chooser.name, "test": self.test.name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +145,7 @@ class StableTopKVote(StableSetVote):
 
     References
     ----------
-    [ZW22] Algorithm 2 and section on PATE; [SPEC] section 6.
+    [ZW22] Algorithm 2 and section on PATE
     """
 
     name: ClassVar[str] = "stable-top-k-vote"
@@ -176,7 +162,7 @@ class StableTopKVote(StableSetVote):
         below = np.concatenate([top[:, 1:], np.zeros((len(top), 1), dtype=np.int64)], axis=1)
         return ranks, (top - below)[:, : self.preference.max_k]
 
-    def answers(self, counts: IntArray, inside: Any) -> Int8Array:  # noqa: ARG002 - a set of labels is its own answer
+    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:  # noqa: ARG002 - a set of labels is its own answer
         values: Int8Array = inside.astype(np.int8)
         return values
 
@@ -192,7 +178,7 @@ class StableConfident(StableSetVote):
 
     References
     ----------
-    [SPEC] section 6.
+    [ZW22]
 
     Examples
     --------
@@ -215,7 +201,7 @@ class StableConfident(StableSetVote):
         gaps = np.concatenate([top[:, :-1] - top[:, 1:], 2 * top[:, -1:]], axis=1)
         return ranks, gaps[:, : self.preference.max_k]
 
-    def answers(self, counts: IntArray, inside: Any) -> Int8Array:
+    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:
         return np.where(inside, majorities(counts, self.teachers), np.int8(MISSING))
 
 

@@ -2,7 +2,6 @@ r"""Aggregators as the checker sees them, from ballots to labels; and those that
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.aggregators.confidence import confidences, majorities
 from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority
+from cutline.pate.aggregators.stable_majority import StableMajority, confidences, majorities
 from cutline.pate.aggregators.stable_sets import StableConfident
+from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, BitTable, Cost
 
 Ballots = Any  # an array (ballots, 1, labels), of the universe's making
@@ -29,12 +28,12 @@ class OnBallots:
     def cost(self) -> Cost:
         return self.aggregator.cost
 
-    def law(self, ballots: Ballots, /) -> Mapping[Hashable, float]:
+    def law(self, ballots: Ballots, /) -> LabelLaw:
         return _law(self.aggregator, tuple(self.aggregator.tally(ballots)[0].tolist()))
 
 
 @lru_cache(maxsize=1 << 13)
-def _law(aggregator: Aggregator, votes: tuple[int, ...]) -> Mapping[Hashable, float]:
+def _law(aggregator: Aggregator, votes: tuple[int, ...]) -> LabelLaw:
     """Return the law of counts; many ballot boxes have the same."""
     return aggregator.law(np.array(votes, dtype=np.int64))
 
@@ -71,7 +70,7 @@ class WanderingMiddle(OnBallots):
 
     aggregator: OptimalVote
 
-    def law(self, ballots: Ballots, /) -> Mapping[Hashable, float]:
+    def law(self, ballots: Ballots, /) -> LabelLaw:
         table, teachers = self.aggregator.table, self.aggregator.teachers
         shifted = BitTable(values=table.values, start=table.start + len(ballots) // 2 - teachers // 2)
         return replace(self.aggregator, table=shifted).law(self.aggregator.tally(ballots)[0])
@@ -84,7 +83,7 @@ class RoundedVote(OnBallots):
     aggregator: OptimalVote | StableMajority
     near: float
 
-    def law(self, ballots: Ballots, /) -> Mapping[Hashable, float]:
+    def law(self, ballots: Ballots, /) -> LabelLaw:
         table = self.aggregator.table
         values = np.asarray(table.values)
         rounded = np.where(values > 1 - self.near, 1.0, values)
@@ -98,7 +97,7 @@ class CarelessMajority(OnBallots):
 
     aggregator: StableMajority
 
-    def law(self, ballots: Ballots, /) -> Mapping[Hashable, float]:
+    def law(self, ballots: Ballots, /) -> LabelLaw:
         counts = self.aggregator.tally(ballots)[0]
         teachers = self.aggregator.teachers
         passes = float(self.aggregator.table(confidences(counts, teachers).min()))
