@@ -25,7 +25,7 @@ from cutline import Budget, StableTopK
 from cutline.interop.dp_accounting_events import neighbouring_relation, to_event_and_delta
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian
 from cutline.privacy.rules.pld import pld
-from cutline.privacy.rules.registry import rdp
+from cutline.privacy.rules.rdp import rdp
 
 ROUNDS = 3
 

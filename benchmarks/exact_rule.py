@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian, GaussianBit
 from cutline.privacy.rules.exact import exact
-from cutline.privacy.rules.registry import rdp
+from cutline.privacy.rules.rdp import rdp
 
 ROUNDS = 5
 ADD = Adjacency.ADD_REMOVE

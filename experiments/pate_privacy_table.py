@@ -26,7 +26,7 @@ from cutline.privacy import (
     largest,
 )
 from cutline.privacy.curves.base import Curve
-from cutline.privacy.curves.greedy import biases
+from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rules.registry import RULES
 from experiments.report import Cell, Table
 

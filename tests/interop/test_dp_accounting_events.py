@@ -27,7 +27,7 @@ from cutline.privacy import (
     Pure,
 )
 from cutline.privacy.rules.pld import pld
-from cutline.privacy.rules.registry import rdp
+from cutline.privacy.rules.rdp import rdp
 
 CURVES = [
     BoundedRange(epsilon=0.2),

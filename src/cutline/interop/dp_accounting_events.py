@@ -21,15 +21,15 @@ the count of the `SelfComposedDpEvent` around it.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 from cutline.errors import ParameterError
 from cutline.interop.concentration import certified_rho
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.cost import Cost, Use
+from cutline.privacy.composition import Use
+from cutline.privacy.conversion import remaining_delta
+from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import Normal, check_positive
-from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.pld import composed, failing, parts_of
 
 
@@ -65,14 +65,13 @@ def to_event_and_delta(cost: Cost, delta: float) -> tuple[Any, float]:
     Composed with other events, an accountant's epsilon at the second value holds at ``delta`` for everything together:
     ``d' = (delta - delta_0) / (1 - delta_0)``, rounded down [docs/proofs/composition.md].
     """
-    outside = Fraction(cost.delta)
-    if not outside < delta < 1:
+    if not cost.delta < delta < 1:
         raise ParameterError(
             "delta must be below 1 and above the cost's own",
             f"delta={delta}, cost.delta={cost.delta:.3g}",
             "Raise delta.",
         )
-    return _event(cost), fraction_down((Fraction(delta) - outside) / (1 - outside))
+    return _event(cost), remaining_delta(delta=delta, slack=cost.delta)
 
 
 def to_pld(cost: Cost, *, value_discretization_interval: float = 1e-4, tail_mass: float = 1e-12) -> Any:

@@ -21,7 +21,7 @@ from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import best_order
+from cutline.privacy.rules.rdp import best_order
 from cutline.version import __version__
 
 # Rounded each to its own side, so that what is needed is never shown as less than what is left.

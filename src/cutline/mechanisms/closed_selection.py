@@ -17,7 +17,8 @@ from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure,
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import RULES, best_order
+from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.registry import RULES
 
 Step: TypeAlias = type[BoundedRange] | type[Pure]
 

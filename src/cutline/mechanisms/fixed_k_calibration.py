@@ -20,7 +20,7 @@ from cutline.mechanisms.closed_selection import checked_k
 from cutline.privacy import Budget, Cost, Filter, largest
 from cutline.privacy.curves.bounded_range import approximate_rdp
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import best_order
+from cutline.privacy.rules.rdp import best_order
 
 INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _SUCCESS = 0.9

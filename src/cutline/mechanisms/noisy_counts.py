@@ -15,7 +15,7 @@ from cutline.errors import AdjacencyError, BudgetError, ParameterError
 from cutline.histogram import Histogram, Item, OpenHistogram, check_max_k, item_key
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import best_order, rdp
+from cutline.privacy.rules.rdp import best_order, rdp
 from cutline.release import Release
 from cutline.sampling import Source, resolve
 from cutline.sampling.discrete_gaussian import check_sigma, discrete_gaussian

@@ -1,7 +1,7 @@
 r"""Who is protected: the two neighbouring relations, and every constant that follows from each.
 
-All numbers of the SPEC's section 1 live here and nowhere else, so that a mechanism can only be right or wrong about
-which relation it was given, never about a constant.
+The numbers by which one person can move counts and gaps stand here and nowhere else, so that a mechanism can only be right or
+wrong about which relation it was given, never about a constant.
 """
 
 from __future__ import annotations

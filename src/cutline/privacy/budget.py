@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.conversion import rdp_within
+from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import check_order, check_positive
 from cutline.privacy.rounding import fraction_down, sum_up
 from cutline.privacy.rules.registry import RULES
-
-if TYPE_CHECKING:
-    from cutline.privacy.cost import Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

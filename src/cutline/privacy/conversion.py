@@ -3,11 +3,12 @@ r"""From one Rényi order to (epsilon, delta), tight and rounded up; and back, r
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from flint import arb
 
-from cutline.privacy.rounding import ball_down, ball_up, enclose
+from cutline.privacy.rounding import ball_down, ball_up, enclose, fraction_down
 
 
 def epsilon_from_rdp(*, order: float, rdp: float, delta: float, slack: float) -> float:
@@ -38,6 +39,13 @@ def rdp_within(*, order: float, epsilon: float, delta: float, slack: float) -> f
     if not slack < delta:
         return -math.inf
     return ball_down(enclose(lambda: arb(epsilon) - _toll(order, delta, slack)))
+
+
+def remaining_delta(*, delta: float, slack: float) -> float:
+    """Return what is left of delta to convert with, ``(delta - slack) / (1 - slack)``, rounded down; 0 if nothing is."""
+    if not slack < delta:
+        return 0.0
+    return fraction_down((Fraction(delta) - Fraction(slack)) / (1 - Fraction(slack)))
 
 
 def _share(delta: float, slack: float) -> Any:

@@ -18,24 +18,11 @@ import numpy as np
 
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy.adjacency import Adjacency
+from cutline.privacy.composition import Use
 from cutline.privacy.curves.base import Curve, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
-from cutline.privacy.rules.registry import RULES, best_order
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """A curve with the probability outside which it holds, and how many times it is used."""
-
-    curve: Curve
-    delta: float = 0.0
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        check_probability("delta", self.delta)
-        if isinstance(self.times, bool) or not isinstance(self.times, int | np.integer) or self.times < 1:
-            raise ParameterError("times must be a whole number of at least 1", f"times={self.times}", "")
-        object.__setattr__(self, "times", int(self.times))
+from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.registry import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,14 @@
-"""The one generic monotone search: every calibration that has no closed form goes through it."""
+r"""Bisections that return a number at which the condition was seen to hold.
+
+`scipy.optimize` finds roots of continuous functions and may stop on either side of one; a calibration needs the side that is
+proved to be within the budget, of a condition that is only true or false.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+_SLACK = 1e-12  # relative allowance for floats in sums of many terms
 
 
 def largest(holds: Callable[[float], bool], *, low: float, high: float, relative: float = 1e-9) -> float:
@@ -27,3 +33,17 @@ def largest(holds: Callable[[float], bool], *, low: float, high: float, relative
         else:
             high = middle
     return low
+
+
+def smallest_epsilon(profile: Callable[[float], float], delta: float, *, high: float) -> float:
+    """Return an epsilon just above the smallest at which a falling profile is at most ``delta``; ``high`` is one such."""
+    target = delta * (1 - _SLACK)
+    if profile(0.0) <= target:
+        return 0.0
+    low = 0.0
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if profile(middle) <= target else (middle, high)
+    return high * (1 + _SLACK)

@@ -62,7 +62,7 @@ def test_a_finer_grid_only_tightens(epsilon, times):
 
 def test_reference_values():
     assert 2.93 < exact(em(0.05, 600), 4e-7) < 2.945  # rdp: 3.131
-    scale = 50 * math.sqrt(6) / math.pi  # Gumbel noise of standard deviation 50, 600 queries [SPEC section 8.2]
+    scale = 50 * math.sqrt(6) / math.pi  # Gumbel noise of standard deviation 50, 600 queries (docs/errata.md)
     assert exact(em(2 / scale, 600), 1e-6) == pytest.approx(2.905, abs=2e-3)
     assert exact(em(4 / scale, 600), 1e-6) == pytest.approx(6.363, abs=4e-3)
 

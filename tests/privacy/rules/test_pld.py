@@ -25,7 +25,7 @@ from cutline.privacy import (
 )
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.rules.pld import composed, grid_law, parts_of, pld
-from cutline.privacy.rules.registry import rdp
+from cutline.privacy.rules.rdp import rdp
 
 TABLE = BitTable.stability(order=8.0, rdp=0.25, delta=1e-6)
 PROFILED = [

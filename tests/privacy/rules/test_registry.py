@@ -126,7 +126,7 @@ def test_gdp_inverts_the_normal_profile(mu, delta):
 
 
 class TestThePapersThirdExperiment:
-    """600 queries, sigma_1 = 50, sigma = 60, delta_t = 1e-9, 40 labels, delta = 1e-6 (SPEC section 8.2)."""
+    """600 queries, sigma_1 = 50, sigma = 60, delta_t = 1e-9, 40 labels, delta = 1e-6 (docs/errata.md)."""
 
     scale = 50 * math.sqrt(6) / math.pi  # Gumbel noise of standard deviation 50
 

@@ -21,10 +21,10 @@ from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, TableTe
 from cutline.mechanisms.adaptive.laplace_test import LaplaceTest
 from cutline.mechanisms.adaptive.noisy_choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, GaussianBit, largest
+from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.curves.bounded_range import approximate_rdp
-from cutline.privacy.curves.greedy import biases
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import best_order
+from cutline.privacy.rules.rdp import best_order
 
 CHOICES = ("em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip")
 TESTS = ("table", "gaussian", "paper", "laplace")

@@ -11,7 +11,7 @@ from cutline.mechanisms.open.top_stable import RATIO, THRESHOLD_SHARE, tail_with
 from cutline.mechanisms.pure_step import largest_pure
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.simple import advanced
+from cutline.privacy.rules.advanced import advanced
 
 _SUCCESS = 0.9
 _INSIDE = 1 - 1e-9

@@ -13,9 +13,10 @@ from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.conversion import rdp_within
-from cutline.privacy.curves.greedy import biases
+from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.registry import RULES, best_order
+from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.registry import RULES
 
 INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _POLISH = 6

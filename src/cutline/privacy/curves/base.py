@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +58,12 @@ class Profiled(Protocol):
         ...
 
 
-_KINDS: dict[str, type[Any]] = {}
+_KINDS: dict[str, type[Curve]] = {}
+
+CurveClass = TypeVar("CurveClass", bound=type[Curve])
 
 
-def register(kind: type[Any]) -> type[Any]:
+def register(kind: CurveClass) -> CurveClass:
     """Make a curve class readable from plain data."""
     _KINDS[kind.kind] = kind
     return kind

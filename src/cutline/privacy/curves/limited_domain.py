@@ -20,7 +20,7 @@ class LimitedDomainDraws:
     r"""``k`` draws of epsilon-bounded range with a bottom element that outweighs one-sided items by 1/delta.
 
     **Privacy.** ``k R_BR(a, eps) + (k + a/(a-1)) ln(1 + delta)``, outside probability ``delta / (1 + delta)``, which the
-    `Use` carries [SPEC section 2.7; docs/proofs/limited-domain.md].
+    `Use` carries [docs/proofs/limited-domain.md].
     """
 
     kind: ClassVar[str] = "limited-domain"

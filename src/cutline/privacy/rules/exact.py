@@ -14,19 +14,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cutline.arrays import FloatArray
+from cutline.privacy.composition import Composition
+from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Curve, Normal, Profiled
 from cutline.privacy.curves.bounded_range import BoundedRange
 from cutline.privacy.curves.gaussian import normal_profile
-
-if TYPE_CHECKING:
-    from cutline.privacy.cost import Cost
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -44,7 +43,7 @@ _LONGEST = 700.0  # no profile is followed farther
 _CONVOLUTION_ERROR = 1e-14  # absolute, of composing in floats by Fourier transform
 
 
-def exact(cost: Cost, delta: float) -> float:
+def exact(cost: Composition, delta: float) -> float:
     r"""Compose bounded-range steps exactly, with everything else that has a privacy profile placed before them.
 
     **Privacy.** Holds for any adaptive order of the uses, costs fixed in advance [docs/proofs/exact.md]. Steps of one
@@ -68,7 +67,7 @@ def exact(cost: Cost, delta: float) -> float:
         if isinstance(use.curve, BoundedRange):
             steps[use.curve.epsilon] += use.times
     others = [(use.curve, use.times) for use in cost.uses if not isinstance(use.curve, BoundedRange)]
-    share = _share(cost.delta, delta)
+    share = remaining_delta(delta=delta, slack=cost.delta)
     if not steps or not share >= _SMALLEST_DELTA or not all(_has_profile(curve) for curve, _ in others):
         return math.inf
     epsilon = max(steps, key=lambda e: steps[e] * e * e)
@@ -157,11 +156,6 @@ def _reach(epsilon: float, times: int, share: float) -> float:
     """Return where the profile has fallen to a small part of ``share``: eps^2/8-zCDP, or pure DP."""
     rho = times * epsilon * epsilon / 8
     return min(times * epsilon, rho + 2 * math.sqrt(rho * -math.log(_OUT_OF_SIGHT * share)))
-
-
-def _share(slack: float, delta: float) -> float:
-    """Return ``(delta - slack) / (1 - slack)``, rounded down; not positive if delta is used up."""
-    return (delta - slack) / (1 - slack) * (1 - 2.0**-50) if slack < delta else 0.0
 
 
 def _has_profile(curve: Curve) -> bool:

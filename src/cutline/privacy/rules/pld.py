@@ -15,17 +15,15 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
+from cutline.privacy.composition import Composition
+from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Normal, Profiled
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rounding import fraction_down
-
-if TYPE_CHECKING:
-    from cutline.privacy.cost import Cost
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -64,7 +62,7 @@ class GridLaw(NamedTuple):
         return max(0.0, float(self.masses @ steps**2 - (self.masses @ steps) ** 2))
 
 
-def pld(cost: Cost, delta: float) -> float:
+def pld(cost: Composition, delta: float) -> float:
     r"""Return epsilon by privacy-loss distributions; infinity if some use has no known profile.
 
     **Privacy.** Valid for adaptive composition of the uses, with the outside probability ``cost.delta`` taken off as
@@ -85,8 +83,7 @@ def pld(cost: Cost, delta: float) -> float:
         return math.inf
     if not parts:
         return 0.0
-    outside = Fraction(cost.delta)
-    share = fraction_down((Fraction(delta) - outside) / (1 - outside))
+    share = remaining_delta(delta=delta, slack=cost.delta)
     uses = sum(part.times for part in parts)
     tail = _LEFT_OUT * share / uses
     farthest = max(_first_within(part.profile, tail) for part in parts)
@@ -99,7 +96,7 @@ def pld(cost: Cost, delta: float) -> float:
     return math.inf if law is None else _smallest_epsilon(law, share, spread)
 
 
-def parts_of(cost: Cost) -> list[Part] | None:
+def parts_of(cost: Composition) -> list[Part] | None:
     """Return a dominating profile for each kind of use, all Gaussians merged into one; None if a use has none."""
     parts: list[Part] = []
     squared = Fraction(0)

@@ -1,45 +1,27 @@
 r"""The rules that turn a cost, fixed in advance, into an epsilon at a given delta. The smallest valid one is the answer.
 
 Every rule is a function ``(cost, delta) -> epsilon`` that is right or infinite, never optimistic; a rule that does not
-apply to a cost leaves itself out. Any order gives a valid epsilon, so a search over orders can only be untight, not wrong.
+apply to a cost returns infinity.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classic
+from cutline.privacy.composition import Composition
+from cutline.privacy.rules.advanced import advanced
 from cutline.privacy.rules.exact import exact
+from cutline.privacy.rules.gdp import gdp
 from cutline.privacy.rules.pld import pld
-from cutline.privacy.rules.simple import advanced, gdp, zcdp
+from cutline.privacy.rules.pure import pure
+from cutline.privacy.rules.rdp import rdp, rdp_classic
+from cutline.privacy.rules.zcdp import zcdp
 
-if TYPE_CHECKING:
-    from cutline.privacy.cost import Cost
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_GRID = [math.log(1e-2) + i * math.log(10) / 6 for i in range(61)]  # ln(order - 1), orders from 1.01 to 1e8
-_ROUNDS = 60  # a table's valley has a kink at the order it was built for: go down to the last bits
-
-
-def rdp(cost: Cost, delta: float) -> float:
-    """Approximate RDP at the best order, tight conversion."""
-    return _at_best_order(cost, delta, epsilon_from_rdp)
-
-
-def rdp_classic(cost: Cost, delta: float) -> float:
-    """Approximate RDP at the best order, the paper's conversion."""
-    return _at_best_order(cost, delta, epsilon_from_rdp_classic)
-
-
-def pure(cost: Cost, delta: float) -> float:
-    """Pure DP composed by addition, outside the probability ``cost.delta``."""
-    return cost.rdp(math.inf) if cost.delta <= delta else math.inf
-
+Rule: TypeAlias = Callable[[Composition, float], float]
 
 # Quick ones first: a budget asks one after another until one is enough.
-RULES: dict[str, Callable[[Cost, float], float]] = {
+RULES: dict[str, Rule] = {
     "rdp": rdp,
     "rdp-classic": rdp_classic,
     "zcdp": zcdp,
@@ -49,54 +31,3 @@ RULES: dict[str, Callable[[Cost, float], float]] = {
     "exact": exact,
     "pld": pld,
 }
-
-
-def _at_best_order(cost: Cost, delta: float, convert: Callable[..., float]) -> float:
-    """Search the order in floats, then convert once, rounded up. Any order is valid; a poor search is only untight."""
-    if not cost.delta < delta:
-        return math.inf
-    order = best_order(cost, delta, tight=convert is epsilon_from_rdp)
-    return convert(order=order, rdp=cost.rdp(order), delta=delta, slack=cost.delta)
-
-
-def best_order(cost: Cost, delta: float, *, tight: bool = True) -> float:
-    """Return the order at which the cost converts best."""
-    log_share = math.log(delta - cost.delta) - math.log1p(-cost.delta)
-
-    def at(t: float) -> float:
-        above = math.exp(t)
-        toll = math.log(above / (above + 1)) - math.log1p(above) / above if tight else 0.0
-        return cost.rdp(1 + above) + toll - log_share / above
-
-    return 1 + math.exp(_minimise(at))
-
-
-def _minimise(at: Callable[[float], float]) -> float:
-    """Return the best t: a coarse grid, then golden section around each of its lowest dips."""
-    values: list[float] = []
-    for t in _GRID:
-        values.append(at(t))
-        # Curves grow with the order and the conversion takes off at most 1 there: nothing better can follow.
-        if t > 1 and values[-1] > min(values) + 1:
-            break
-    dips = [i for i, v in enumerate(values) if v <= min(values[max(i - 1, 0)], values[min(i + 1, len(values) - 1)])]
-    lowest = sorted(dips, key=values.__getitem__)[:2]
-    found = [_golden(at, _GRID[max(i - 1, 0)], _GRID[min(i + 1, len(_GRID) - 1)]) for i in lowest]
-    return min([*found, *(_GRID[i] for i in lowest)], key=at)
-
-
-def _golden(at: Callable[[float], float], low: float, high: float) -> float:
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = at(left), at(right)
-    for _ in range(_ROUNDS):
-        if abs(at_left - at_right) <= 1e-15 * abs(at_left):
-            break  # flat to the last bits: a smooth valley's floor
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = at(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = at(right)
-    return left if at_left <= at_right else right

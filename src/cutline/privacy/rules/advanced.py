@@ -1,0 +1,41 @@
+r"""The rule ``advanced``: the optimal composition of pure steps that all have one epsilon."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cutline.privacy.composition import Composition
+from cutline.privacy.conversion import remaining_delta
+from cutline.privacy.search import smallest_epsilon
+
+_MOST_STEPS = 100_000  # terms of a binomial sum
+
+
+def advanced(cost: Composition, delta: float) -> float:
+    r"""Return epsilon by the optimal composition of pure steps, k-fold randomised response [KOV15, Theorem 3.3].
+
+    ``delta(x) = sum_l C(k, l) max(0, e^{(k-l) eps} - e^{x + l eps}) / (1 + e^eps)^k``, at any x and not only at the lattice
+    points; the deltas of the steps compose to at most ``cost.delta``.
+    """
+    left = remaining_delta(delta=delta, slack=cost.delta)
+    steps = {use.curve.rdp(math.inf) for use in cost.uses}
+    times = sum(use.times for use in cost.uses)
+    if left <= 0 or len(steps) != 1 or times > _MOST_STEPS:
+        return math.inf
+    (epsilon,) = steps
+    if not 0 < epsilon < math.inf:
+        return math.inf
+    from scipy.special import gammaln
+
+    failures = np.arange(times + 1)
+    log_chance = gammaln(times + 1) - gammaln(failures + 1) - gammaln(times - failures + 1)
+    log_chance += -failures * epsilon - times * math.log1p(math.exp(-epsilon))
+    loss = (times - 2 * failures) * epsilon
+
+    def profile(x: float) -> float:
+        over = loss > x
+        return float(np.sum(np.exp(log_chance[over]) * -np.expm1(x - loss[over])))
+
+    return min(smallest_epsilon(profile, left, high=times * epsilon), cost.rdp(math.inf))
