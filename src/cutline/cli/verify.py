@@ -1,8 +1,11 @@
-r"""``cutline verify``: the exhaustive privacy check, with progress."""
+r"""``cutline verify``: the exhaustive privacy check on all cores, with progress."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +24,9 @@ def verify(
     mechanism: Annotated[
         str | None, typer.Option(metavar="NAME", help="Check this mechanism or aggregator only.  [default: all]")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many processes to use.  [default: all cores]")
+    ] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Check the privacy claims on every pair of small neighbouring inputs.
@@ -32,9 +38,11 @@ def verify(
       cutline verify
       cutline verify --mechanism stable-top-k --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.verify.all_suites import checks
+    from cutline.verify import checks, run_checks
 
-    reports = _run(checks(None if mechanism is None else [mechanism]))
+    wanted = checks(None if mechanism is None else [mechanism])
+    with _progress(wanted, jobs) as finished:
+        reports = list(zip(wanted, run_checks(wanted, jobs=jobs, finished=finished), strict=True))
     ok = all(report.as_expected for _, report in reports)
     pairs = sum(report.pairs for _, report in reports)
     if as_json:
@@ -45,27 +53,68 @@ def verify(
         raise typer.Exit(1)
 
 
-def _run(wanted: Sequence[Check]) -> list[tuple[Check, Report]]:
-    """Run the checks one by one with a bar on standard error."""
+@contextmanager
+def _progress(wanted: Sequence[Check], jobs: int | None) -> Iterator[Callable[[Check], None]]:
+    """Say on standard error how long the checks will take; yield what to call after each, for the bar of a terminal."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     from cutline.cli.show import talk
+    from cutline.verify.run import available_cores, expected_duration, expected_seconds
 
+    processes = max(1, min(jobs or available_cores(), len(wanted)))
+    expected = expected_duration(wanted, processes)
+    pairs = sum(check.universe.size for check in wanted)
     console = talk()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    found = []
+    on = f"{processes} process{'' if processes == 1 else 'es'}"
+    sentence = f"{len(wanted):,} checks, {pairs:,} pairs of neighbours, {on}: {_in_words(expected)}."
+    console.print(sentence, soft_wrap=True)
+    columns = (
+        TextColumn("{task.fields[done]} of {task.fields[all]} checks", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    )
+    started, done = time.monotonic(), 0
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        overall = bar.add_task("all checks", total=len(wanted))
-        for check in wanted:
-            task = bar.add_task(check.name, total=None)
+        task = bar.add_task(
+            "",
+            total=sum(map(expected_seconds, wanted)),
+            done=0,
+            all=len(wanted),
+            left=f"{_in_words(expected)} left",
+        )
 
-            def show(pairs: int, total: int, task: Any = task) -> None:
-                bar.update(task, advance=pairs, total=total)
+        def finished(check: Check) -> None:
+            nonlocal done
+            done += 1
+            bar.advance(task, expected_seconds(check))
+            share = bar.tasks[0].percentage / 100
+            left = remaining_seconds(expected, elapsed=time.monotonic() - started, share=share)
+            bar.update(task, done=done, left=f"{_in_words(left)} left")
 
-            found.append((check, check.run(show)))
-            bar.remove_task(task)
-            bar.advance(overall)
-    return found
+        yield finished
+
+
+def remaining_seconds(expected: float, *, elapsed: float, share: float) -> float:
+    """Return how many seconds are left once a share of the work is done; what was expected counts like a first twentieth.
+
+    Examples
+    --------
+    >>> remaining_seconds(100.0, elapsed=0.0, share=0.0), round(remaining_seconds(100.0, elapsed=100.0, share=0.5))
+    (100.0, 95)
+    """
+    weight = 0.05
+    return (1 - share) * (elapsed + weight * expected) / (share + weight)
+
+
+def _in_words(seconds: float) -> str:
+    """Return a duration as roughly as it is known."""
+    if seconds < 10:
+        return "a few seconds"
+    if seconds < 90:
+        return f"about {math.ceil(seconds / 10) * 10} seconds"
+    return f"about {round(seconds / 60)} minutes"
 
 
 def _plain(check: Check, report: Report) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from cutline.errors import AdjacencyError, CutlineError
 from cutline.privacy import Cost
 from cutline.verify.claim import judge
 from cutline.verify.universe import Universe
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, math.inf)
 EPSILONS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
@@ -60,31 +58,30 @@ class Check:
     mechanism: str
     expected: Literal["holds", "fails"]
     subject: Subject
-    universe: Callable[[], Universe]
+    universe: Universe
 
-    def run(self, progress: Progress | None = None) -> Report:
+    def run(self) -> Report:
         """Try every ordered pair of neighbours; count the pairs that break the claim."""
         started = time.perf_counter()
-        universe = self.universe()
+        universe = self.universe
         if universe.adjacency != self.subject.cost.adjacency:
             raise AdjacencyError(
                 "a claim is checked under its own adjacency relation",
                 f"{self.subject.cost.adjacency} and {universe.adjacency}",
                 "Build the universe for the claim.",
             )
-        laws = Laws.of(self.subject, universe.inputs)
+        laws = Laws.of(self.subject, universe.inputs())
         claim = {order: self.subject.cost.rdp(order) for order in ORDERS}
         delta = self.subject.cost.delta
-        total, violations, worst = len(universe.pairs[0]), 0, 0.0
-        for first, second in _blocks(universe.pairs):
+        pairs = universe.pairs()
+        violations, worst = 0, 0.0
+        for first, second in _blocks(pairs):
             p, q = laws.compare(first, second)
             verdict = judge(p, q, delta=delta, rdp=claim, epsilons=EPSILONS)
             violations += verdict.violations
             worst = max(worst, verdict.worst)
-            if progress:
-                progress(len(first), total)
         return Report(
-            pairs=total,
+            pairs=len(pairs[0]),
             violations=violations,
             worst=worst,
             seconds=time.perf_counter() - started,

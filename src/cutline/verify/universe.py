@@ -1,28 +1,155 @@
-r"""Every small histogram, and every pair of neighbours among them."""
+r"""Every small input of one kind, and every ordered pair of neighbours among them.
+
+A universe is named by a few public numbers and is only listed when a check runs, so that how many pairs there are is known
+before anything is enumerated. There are three: histograms over a few items; ballot boxes of a few teachers; and votes, which
+are the counts of more teachers than boxes can be listed for.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, TypeAlias
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from math import comb
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
 from cutline.privacy import Adjacency
 
 Pairs: TypeAlias = tuple[IntArray, IntArray]
+Ballot: TypeAlias = tuple[int, ...]
+Box: TypeAlias = tuple[Ballot, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Universe:
-    """Inputs, and the indices of all ordered neighbouring pairs among them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Universe(ABC):
+    """Inputs that can all be listed, and the relation that makes neighbours of them."""
 
-    inputs: tuple[Any, ...]
-    pairs: Pairs
     adjacency: Adjacency
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many ordered pairs of neighbours there are, by a formula."""
+
+    @abstractmethod
+    def inputs(self) -> tuple[Any, ...]:
+        """List every input."""
+
+    @abstractmethod
+    def pairs(self) -> Pairs:
+        """List the indices of every ordered pair of different inputs that are neighbours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histograms(Universe):
+    """All histograms over that many items with counts up to ``largest``.
+
+    In an open domain an item with count 0 does not exist, and ``max_k`` ranks are looked at.
+    """
+
+    domain: str
+    items: int
+    largest: int
+    max_k: int
+
+    @classmethod
+    def named(cls, name: str, adjacency: Adjacency, *, max_k: int) -> Self:
+        """Return the universe named like ``open 4 x 6`` or ``closed 3 x 6``: domain, items, largest count."""
+        domain, items, _, largest = name.split()
+        return cls(domain=domain, items=int(items), largest=int(largest), adjacency=adjacency, max_k=max_k)
+
+    @property
+    def size(self) -> int:
+        return _count_pairs(self.items, self.largest, self.adjacency)
+
+    def inputs(self) -> tuple[Histogram, ...]:
+        names: list[Hashable] = [chr(ord("a") + i) for i in range(self.items)]
+        build: Callable[[dict[Hashable, int]], Histogram] = (
+            ClosedHistogram.from_counts if self.domain == "closed" else self._build_open
+        )
+        return tuple(build(dict(zip(names, row, strict=True))) for row in all_counts(self.items, self.largest).tolist())
+
+    def pairs(self) -> Pairs:
+        return neighbours(all_counts(self.items, self.largest), self.largest, self.adjacency)
+
+    def _build_open(self, counts: dict[Hashable, int]) -> OpenHistogram:
+        return OpenHistogram.from_counts(counts, max_k=self.max_k)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes(Universe):
+    """All vectors of votes of that many teachers; every count moves as the relation says."""
+
+    teachers: int
+    labels: int
+
+    @property
+    def size(self) -> int:
+        return _count_pairs(self.labels, self.teachers, self.adjacency)
+
+    def inputs(self) -> tuple[IntArray, ...]:
+        return tuple(all_counts(self.labels, self.teachers))
+
+    def pairs(self) -> Pairs:
+        return neighbours(all_counts(self.labels, self.teachers), self.teachers, self.adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallotBoxes(Universe):
+    """All boxes of ballots of at most a public number of teachers, as arrays (ballots, 1 query, labels).
+
+    Under REPLACE all teachers vote and one ballot becomes any other; under ADD_REMOVE one ballot joins or leaves. Who cast
+    which ballot plays no part, so a box is a multiset.
+    """
+
+    teachers: int
+    labels: int
+
+    @property
+    def size(self) -> int:
+        # Neighbours share all but one ballot (REPLACE), or the smaller box; what they share is any multiset of ballots.
+        ballots, shared = 1 << self.labels, self.teachers - 1
+        if self.adjacency is Adjacency.REPLACE:
+            return comb(ballots + shared - 1, shared) * ballots * (ballots - 1)
+        return 2 * ballots * sum(comb(ballots + n - 1, n) for n in range(self.teachers))
+
+    def inputs(self) -> tuple[IntArray, ...]:
+        return tuple(np.array(box, dtype=np.int64).reshape(len(box), 1, self.labels) for box in self.boxes())
+
+    def pairs(self) -> Pairs:
+        return _neighbouring_boxes(self)
+
+    def boxes(self) -> list[Box]:
+        """List every box: of exactly that many teachers under REPLACE, of at most that many under ADD_REMOVE."""
+        fewest = self.teachers if self.adjacency is Adjacency.REPLACE else 0
+        ballots = list(product((0, 1), repeat=self.labels))
+        return [box for n in range(fewest, self.teachers + 1) for box in combinations_with_replacement(ballots, n)]
+
+
+@lru_cache(maxsize=64)  # every aggregator is checked on the same boxes
+def _neighbouring_boxes(universe: BallotBoxes) -> Pairs:
+    boxes = universe.boxes()
+    places = {box: place for place, box in enumerate(boxes)}
+    replace = universe.adjacency is Adjacency.REPLACE
+    arrivals: list[list[Ballot]] = [[b] for b in product((0, 1), repeat=universe.labels)] if replace else [[]]
+    pairs: set[tuple[int, int]] = set()
+    for place, box in enumerate(boxes):
+        for gone in set(box):
+            rest = Counter(box)
+            rest[gone] -= 1
+            for arrival in arrivals:
+                other = tuple(sorted([*rest.elements(), *arrival]))
+                if other != box:
+                    pairs |= {(place, places[other]), (places[other], place)}
+    first, second = (np.array(side, dtype=np.int64) for side in zip(*sorted(pairs), strict=True))
+    return first, second
 
 
 def all_counts(items: int, largest: int) -> IntArray:
@@ -49,26 +176,9 @@ def neighbours(counts: IntArray, largest: int, adjacency: Adjacency) -> Pairs:
     return np.concatenate([left, right]), np.concatenate([right, left])
 
 
-def histograms(
-    *, items: int, largest: int, adjacency: Adjacency, build: Callable[[dict[Hashable, int]], Any]
-) -> Universe:
-    """Return all histograms over that many items with counts up to ``largest``."""
-    counts = all_counts(items, largest)
-    names = [chr(ord("a") + i) for i in range(items)]
-    inputs = tuple(build(dict(zip(names, row, strict=True))) for row in counts.tolist())
-    return Universe(inputs=inputs, pairs=neighbours(counts, largest, adjacency), adjacency=adjacency)
-
-
-def open_histograms(*, items: int, largest: int, adjacency: Adjacency, max_k: int) -> Universe:
-    """Return all open histograms: an item with count 0 does not exist."""
-    return histograms(
-        items=items,
-        largest=largest,
-        adjacency=adjacency,
-        build=lambda counts: OpenHistogram.from_counts(counts, max_k=max_k),
-    )
-
-
-def closed_histograms(*, items: int, largest: int, adjacency: Adjacency) -> Universe:
-    """Return all closed histograms over that many candidates."""
-    return histograms(items=items, largest=largest, adjacency=adjacency, build=ClosedHistogram.from_counts)
+def _count_pairs(items: int, largest: int, adjacency: Adjacency) -> int:
+    """Count what `neighbours` lists: a count has ``largest + 1`` values, and ``largest`` of them have one above."""
+    values, steps = largest + 1, largest
+    if adjacency is Adjacency.REPLACE:  # each count stays, rises or falls
+        return int((values + 2 * steps) ** items - values**items)
+    return int(2 * ((values + steps) ** items - values**items))

@@ -1,1 +1,1 @@
-"""The checks of each mechanism, one file each."""
+r"""What is checked of every mechanism and aggregator, and the negative controls that must fail."""

@@ -1,1 +1,1 @@
-r"""What is checked of each aggregator."""
+r"""What is checked of each aggregator, one file each, and what several of them share."""

@@ -1,1 +1,1 @@
-r"""What is checked of each mechanism, one file a subject."""
+r"""What is checked of each mechanism, one file each, and what several of them share."""

@@ -10,7 +10,7 @@ from cutline.mechanisms.closed.joint import JointEM
 from cutline.mechanisms.closed.subset import SubsetEM
 from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.mechanisms.shared import Altered, Named, Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Altered, Named, Relabelled, controls_of, holds
 
 Cases = Mapping[str, tuple[tuple[int, float], ...]]  # by universe: k and epsilon
 
@@ -42,9 +42,9 @@ def drawn_at_once(kind: type[JointEM | SubsetEM], called: str) -> list[Check]:
     adds, replaces = Adjacency.ADD_REMOVE, Adjacency.REPLACE
     two = kind(k=2, epsilon=1.0, adjacency=adds)
     wrong: dict[str, Subject] = {
-        f"{called}, weights exp(eps u)": HalfNoise(mechanism=two),
-        f"{called}, weights exp(eps u) under replace": HalfNoise(mechanism=replace(two, adjacency=replaces)),
-        f"{called}, add-remove constants under replace": Relabelled(mechanism=two, adjacency=replaces),
+        f"{called}, weights exp(eps u)": HalfNoise(subject=two),
+        f"{called}, weights exp(eps u) under replace": HalfNoise(subject=replace(two, adjacency=replaces)),
+        f"{called}, add-remove constants under replace": Relabelled(subject=two, adjacency=replaces),
     }
     return selections(kind, AT_ONCE) + controls_of(kind.name, wrong, "closed 4 x 6", max_k=2)
 
@@ -53,7 +53,7 @@ def drawn_at_once(kind: type[JointEM | SubsetEM], called: str) -> list[Check]:
 class HalfNoise(Altered):
     """Weights ``exp(epsilon * u)``, as if one person moved all utilities in one direction, at the price of epsilon."""
 
-    mechanism: JointEM | SubsetEM
+    subject: JointEM | SubsetEM
 
     def law(self, data: Any, /) -> Mapping[Hashable, float]:
-        return replace(self.mechanism, epsilon=self.mechanism.adjacency.gap_range * self.mechanism.epsilon).law(data)
+        return replace(self.subject, epsilon=self.subject.adjacency.gap_range * self.subject.epsilon).law(data)

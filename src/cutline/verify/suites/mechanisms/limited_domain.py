@@ -10,7 +10,7 @@ from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 
 Cases = tuple[tuple[int, int, float, float, str], ...]  # k, max_k, epsilon, delta, universe
 
@@ -52,7 +52,7 @@ def controls() -> list[Check]:
     wrong: dict[str, Subject] = {
         "Limited Domain with +1 under replace": PlusOne(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=replaces),
         "Limited Domain without +1": NoMargin(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds),
-        "add-remove constants under replace, limited domain": Relabelled(mechanism=right, adjacency=replaces),
+        "add-remove constants under replace, limited domain": Relabelled(subject=right, adjacency=replaces),
         "bottom that does not count the candidates": LightBottom(k=1, max_k=2, epsilon=3.0, delta=0.1, adjacency=adds),
         "candidates cut to the items seen": SeenOnly(k=1, max_k=4, epsilon=3.0, delta=0.1, adjacency=adds),
     }

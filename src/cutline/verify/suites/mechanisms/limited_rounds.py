@@ -11,7 +11,7 @@ from cutline.mechanisms.open.limited_rounds import LimitedRounds, Round
 from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.mechanisms.limited_domain import Cases, limited
-from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of
+from cutline.verify.suites.shared import Relabelled, controls_of
 
 # Two rounds (k = 2) or three. Fewer candidates than items, so that the bottom moves too.
 _CASES: Cases = (
@@ -37,7 +37,7 @@ def controls() -> list[Check]:
         "rounds whose epsilon grows with the draws pooled, not with their root": Linear(
             k=7, max_k=7, epsilon=1.5, delta=0.05, adjacency=adds
         ),
-        "add-remove constants under replace, rounds": Relabelled(mechanism=right, adjacency=Adjacency.REPLACE),
+        "add-remove constants under replace, rounds": Relabelled(subject=right, adjacency=Adjacency.REPLACE),
     }
     return controls_of(LimitedRounds.name, wrong, "open 2 x 6", max_k=8)
 

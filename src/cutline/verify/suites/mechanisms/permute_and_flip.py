@@ -1,26 +1,13 @@
-r"""The exhaustive checks of PermuteAndFlip, and its negative controls."""
+r"""The exhaustive checks of PermuteAndFlip, and its negative controls: the price of the exponential mechanism is too low."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
-from cutline.privacy import Adjacency, BoundedRange, Cost
+from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.mechanisms.closed_domain import IN_ROUNDS, selections
-from cutline.verify.suites.mechanisms.shared import Altered, Relabelled, controls_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChargedAsBoundedRange(Altered):
-    """Permute-and-flip at the price of the exponential mechanism."""
-
-    mechanism: PermuteAndFlip
-
-    @property
-    def cost(self) -> Cost:
-        rounds, step = self.mechanism.k, BoundedRange(epsilon=self.mechanism.epsilon)
-        return rounds * Cost.of(step, adjacency=self.mechanism.adjacency)
+from cutline.verify.suites.shared import Charged, Relabelled, controls_of
 
 
 def checks() -> list[Check]:
@@ -29,8 +16,13 @@ def checks() -> list[Check]:
     one = PermuteAndFlip(k=1, epsilon=1.0, adjacency=adds)
     two = PermuteAndFlip(k=2, epsilon=1.0, adjacency=replaces)
     wrong: dict[str, Subject] = {
-        "permute-and-flip, add-remove constants under replace": Relabelled(mechanism=one, adjacency=replaces),
-        "permute-and-flip, charged as bounded range, one round": ChargedAsBoundedRange(mechanism=one),
-        "permute-and-flip, charged as bounded range, two rounds": ChargedAsBoundedRange(mechanism=two),
+        "permute-and-flip, add-remove constants under replace": Relabelled(subject=one, adjacency=replaces),
+        "permute-and-flip, charged as bounded range, one round": _charged_as_exponential(one),
+        "permute-and-flip, charged as bounded range, two rounds": _charged_as_exponential(two),
     }
     return selections(PermuteAndFlip, IN_ROUNDS) + controls_of(PermuteAndFlip.name, wrong, "closed 4 x 6", max_k=2)
+
+
+def _charged_as_exponential(mechanism: PermuteAndFlip) -> Charged:
+    peeling = PeelingEM(k=mechanism.k, epsilon=mechanism.epsilon, adjacency=mechanism.adjacency)
+    return Charged(subject=mechanism, charge=peeling.cost)

@@ -6,12 +6,11 @@ from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
-from cutline.privacy import Adjacency, BitTable
+from cutline.privacy import Adjacency
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of, holds
-from cutline.verify.suites.mechanisms.stable_top_k_controls import HalfNoise, TestAtZero
+from cutline.verify.suites.mechanisms.stable_top_k import STEEP, AtZeroTest, HalfNoise
+from cutline.verify.suites.shared import Relabelled, controls_of, holds
 
-_STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
 _EM = GapExponential(epsilon=1.0)
 
 # k, max_k, weight of the preference, epsilon and delta of the fallback, universe.
@@ -42,9 +41,9 @@ def controls() -> list[Check]:
     sizes = (2, 3, 0.5, 1.0, 0.05)
     wrong: dict[str, Subject] = {
         "gap-EM at scale 1/eps, fixed k": _of(*sizes, adds, chooser=HalfNoise(epsilon=4.0)),
-        "test at q > 0, fixed k": _of(2, 3, 5.0, 1.0, 0.001, adds, test=TestAtZero(table=_STEEP.table)),
+        "test at q > 0, fixed k": _of(2, 3, 5.0, 1.0, 0.001, adds, test=AtZeroTest(table=STEEP.table)),
         "add-remove constants under replace, fixed k": Relabelled(
-            mechanism=_of(*sizes, adds), adjacency=Adjacency.REPLACE
+            subject=_of(*sizes, adds), adjacency=Adjacency.REPLACE
         ),
     }
     return controls_of(StableTopKFixed.name, wrong, "open 3 x 6", max_k=3)
@@ -59,7 +58,7 @@ def _of(
     adjacency: Adjacency,
     *,
     chooser: GapExponential = _EM,
-    test: TableTest = _STEEP,
+    test: TableTest = STEEP,
 ) -> StableTopKFixed:
     return StableTopKFixed(
         preference=Preference(max_k=max_k, target=k, weight=weight),

@@ -11,27 +11,24 @@ from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.test_first import Question, TestFirst
 from cutline.mechanisms.sub_histograms import inside
-from cutline.privacy import Adjacency, BitTable, Cost
+from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.mechanisms import stable_top_k_controls
-from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of, holds
-
-_STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
-_GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
+from cutline.verify.suites.mechanisms.stable_top_k import GENTLE, STEEP, AtZeroTest
+from cutline.verify.suites.shared import Altered, Relabelled, controls_of, holds
 
 # k, max_k, epsilon and delta of the fallback, test (at k, and from k = 2 on also under k), universe.
 _CASES: tuple[tuple[int, int, float, float, TableTest, str], ...] = (
-    (1, 2, 1.5, 0.1, _STEEP, "open 4 x 6"),
-    (2, 3, 1.5, 0.3, _STEEP, "open 4 x 6"),
-    (3, 3, 1.0, 0.2, _STEEP, "open 4 x 6"),
-    (4, 4, 1.5, 0.05, _STEEP, "open 4 x 4"),  # two cuts under k
-    (1, 1, 0.7, 0.1, _GENTLE, "open 2 x 24"),
-    (1, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # peeling
-    (2, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),  # a subset
-    (3, 9, 1.0, 0.1, _STEEP, "closed 4 x 6"),
-    (4, 9, 1.0, 0.1, _STEEP, "closed 5 x 3"),
-    (3, 9, 1.0, 0.1, _STEEP, "closed 2 x 6"),  # more than there are
+    (1, 2, 1.5, 0.1, STEEP, "open 4 x 6"),
+    (2, 3, 1.5, 0.3, STEEP, "open 4 x 6"),
+    (3, 3, 1.0, 0.2, STEEP, "open 4 x 6"),
+    (4, 4, 1.5, 0.05, STEEP, "open 4 x 4"),  # two cuts under k
+    (1, 1, 0.7, 0.1, GENTLE, "open 2 x 24"),
+    (1, 9, 1.0, 0.1, STEEP, "closed 4 x 6"),  # peeling
+    (2, 9, 1.0, 0.1, STEEP, "closed 4 x 6"),  # a subset
+    (3, 9, 1.0, 0.1, STEEP, "closed 4 x 6"),
+    (4, 9, 1.0, 0.1, STEEP, "closed 5 x 3"),
+    (3, 9, 1.0, 0.1, STEEP, "closed 2 x 6"),  # more than there are
 )
 
 
@@ -47,13 +44,13 @@ def checks() -> list[Check]:
 def controls() -> list[Check]:
     """Return the negative controls, each at parameters under which it must fail."""
     adds = Adjacency.ADD_REMOVE
-    right = _of(2, 3, 1.5, 0.1, _STEEP, adds)
-    careless = stable_top_k_controls.TestAtZero(table=_STEEP.table)  # by its module: pytest collects names in Test
+    right = _of(2, 3, 1.5, 0.1, STEEP, adds)
+    careless = AtZeroTest(table=STEEP.table)
     wrong: dict[str, Subject] = {
         "test at q > 0, test first": _of(2, 3, 1.0, 0.001, careless, adds),
-        "test under k without its margin": NoMargin.of(_of(4, 4, 1.0, 0.001, _STEEP, adds)),
-        "EM fallback on an open domain": SeenFallback(right=right),
-        "add-remove constants under replace, test first": Relabelled(mechanism=right, adjacency=Adjacency.REPLACE),
+        "test under k without its margin": NoMargin.of(_of(4, 4, 1.0, 0.001, STEEP, adds)),
+        "EM fallback on an open domain": SeenFallback(subject=right),
+        "add-remove constants under replace, test first": Relabelled(subject=right, adjacency=Adjacency.REPLACE),
     }
     return controls_of(TestFirst.name, wrong, "open 3 x 6", max_k=4)
 
@@ -79,22 +76,18 @@ class NoMargin(TestFirst):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenFallback:
+class SeenFallback(Altered):
     """Falls back on peeling the items that were seen, as the paper does: an item only one user has shows that user."""
 
-    right: TestFirst
-
-    @property
-    def cost(self) -> Cost:
-        return self.right.cost
+    subject: TestFirst
 
     def law(self, histogram: Histogram, /) -> Law:
         assert isinstance(histogram, OpenHistogram)  # noqa: S101
-        law: dict[Hashable, float] = {o: p for o, p in self.right.law(histogram).items() if "release" in str(o)}
+        law: dict[Hashable, float] = {o: p for o, p in self.subject.law(histogram).items() if "release" in str(o)}
         left = 1 - sum(law.values())
         seen = inside(histogram, len(histogram.items))
-        draws = min(self.right.k, seen.size)
+        draws = min(self.subject.k, seen.size)
         if draws == 0:
             return law | {("test", "nothing"): left}
-        peels = PeelingEM(k=draws, epsilon=self.right.epsilon, adjacency=self.right.adjacency)
+        peels = PeelingEM(k=draws, epsilon=self.subject.epsilon, adjacency=self.subject.adjacency)
         return law | {("test", o): left * p for o, p in peels.law(seen).items()}

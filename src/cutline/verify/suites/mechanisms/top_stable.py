@@ -10,41 +10,37 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.histogram import Histogram
 from cutline.mechanisms.open.top_stable import TopStable
-from cutline.privacy import Adjacency, Cost
+from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.mechanisms.shared import Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Altered, Relabelled, controls_of, holds
 
 _MAX_K = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ByDistance:
+class ByDistance(Altered):
     """A Top Stable that integrates the law of each vector of distances once: many histograms share one."""
 
-    mechanism: TopStable
+    subject: TopStable
     shift: int = 0  # read the gap this many ranks below the one that is released
     known: dict[tuple[int, ...], list[float]] = field(default_factory=dict)
-
-    @property
-    def cost(self) -> Cost:
-        return self.mechanism.cost
 
     def law(self, histogram: Histogram, /) -> Law:
         distances = tuple(self.distances(histogram).tolist())
         if distances not in self.known:
-            self.known[distances] = self.mechanism.chances(distances)
+            self.known[distances] = self.subject.chances(distances)
         law: dict[Hashable, float] = {(0, None): self.known[distances][-1]}
-        for k, chance in zip(self.mechanism.tested, self.known[distances][:-1], strict=True):
+        for k, chance in zip(self.subject.tested, self.known[distances][:-1], strict=True):
             law[k, frozenset(histogram.top(k))] = chance
         return law
 
     def distances(self, histogram: Histogram) -> IntArray:
         if self.shift == 0:
-            return self.mechanism.distances(histogram)
-        ranks = np.asarray(self.mechanism.tested) + self.shift
+            return self.subject.distances(histogram)
+        ranks = np.asarray(self.subject.tested) + self.shift
         gaps = np.append(np.iinfo(np.int64).max // 4, histogram.gaps(_MAX_K))  # nothing is above rank 1: surely stable
-        shifted: IntArray = self.mechanism.adjacency.distance(gaps)[ranks]
+        shifted: IntArray = self.subject.adjacency.distance(gaps)[ranks]
         return shifted
 
 
@@ -63,13 +59,13 @@ def controls() -> list[Check]:
     """Return the negative controls; the off-by-one passes at (0.5, 0.2), so its parameters matter."""
     wrong: dict[str, Subject] = {
         f"top-stable off by one, {where}; {adjacency}": ByDistance(
-            mechanism=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift
+            subject=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift
         )
         for adjacency in Adjacency
         for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
     }
     wrong["top-stable, add-remove constants under replace"] = Relabelled(
-        mechanism=ByDistance(mechanism=_of(Adjacency.ADD_REMOVE)), adjacency=Adjacency.REPLACE
+        subject=ByDistance(subject=_of(Adjacency.ADD_REMOVE)), adjacency=Adjacency.REPLACE
     )
     return controls_of(TopStable.name, wrong, "open 4 x 6", max_k=_MAX_K)
 
@@ -87,4 +83,4 @@ def _of(
 
 
 def _check(what: str, mechanism: TopStable, size: str) -> Check:
-    return replace(holds(what, mechanism, size, max_k=_MAX_K), subject=ByDistance(mechanism=mechanism))
+    return replace(holds(what, mechanism, size, max_k=_MAX_K), subject=ByDistance(subject=mechanism))

@@ -1,15 +1,14 @@
-r"""What the suites share: checks that must hold or fail, the universes of the SPEC's sizes, and altered mechanisms."""
+r"""What the suites share: how a check that must hold or fail is built, and how a subject is altered for a negative control."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from cutline.privacy import Adjacency, Cost
 from cutline.verify.check import Check, Subject
-from cutline.verify.universe import Universe, closed_histograms, open_histograms
+from cutline.verify.universe import Histograms, Universe
 
 
 class Named(Subject, Protocol):
@@ -31,52 +30,54 @@ def holds(words: str, mechanism: Named, size: str, *, max_k: int) -> Check:
         mechanism=mechanism.name,
         expected="holds",
         subject=mechanism,
-        universe=universe(size, mechanism.adjacency, max_k=max_k),
+        universe=Histograms.named(size, mechanism.adjacency, max_k=max_k),
     )
 
 
 def controls_of(mechanism: str, wrong: Mapping[str, Subject], size: str, *, max_k: int) -> list[Check]:
     """Return the negative controls of the mechanism of that name: what is wrong, each under the relation it claims."""
     return [
-        Check(
-            name=f"control: {words}",
-            mechanism=mechanism,
-            expected="fails",
-            subject=subject,
-            universe=universe(size, subject.cost.adjacency, max_k=max_k),
-        )
+        fails(words, mechanism, subject, Histograms.named(size, subject.cost.adjacency, max_k=max_k))
         for words, subject in wrong.items()
     ]
 
 
-def universe(size: str, adjacency: Adjacency, *, max_k: int) -> Callable[[], Universe]:
-    """Return the universe named like ``open 4 x 6`` or ``closed 3 x 6``: domain, items, largest count."""
-    domain, items, _, largest = size.split()
-    if domain == "open":
-        return partial(open_histograms, items=int(items), largest=int(largest), adjacency=adjacency, max_k=max_k)
-    return partial(closed_histograms, items=int(items), largest=int(largest), adjacency=adjacency)
+def fails(words: str, mechanism: str, subject: Subject, universe: Universe) -> Check:
+    """Return a negative control of the mechanism or aggregator of that name: a subject whose claim must be found broken."""
+    return Check(name=f"control: {words}", mechanism=mechanism, expected="fails", subject=subject, universe=universe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """A mechanism with the law and the cost it has; a negative control changes one of the two."""
+    """A subject with the law and the cost it has; a negative control changes one of the two."""
 
-    mechanism: Subject
+    subject: Subject
 
     @property
     def cost(self) -> Cost:
-        return self.mechanism.cost
+        return self.subject.cost
 
-    def law(self, data: Any, /) -> Mapping[Hashable, float]:
-        return self.mechanism.law(data)
+    def law(self, data: Any, /) -> Mapping[Any, float]:
+        return self.subject.law(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabelled(Altered):
-    """A mechanism of one adjacency that claims its cost under another."""
+    """A subject made for one adjacency that claims its cost under another: a negative control."""
 
     adjacency: Adjacency
 
     @property
     def cost(self) -> Cost:
-        return Cost(adjacency=self.adjacency, uses=self.mechanism.cost.uses)
+        return Cost(adjacency=self.adjacency, uses=self.subject.cost.uses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charged(Altered):
+    """A subject that charges another's cost: a negative control."""
+
+    charge: Cost
+
+    @property
+    def cost(self) -> Cost:
+        return self.charge

@@ -1,0 +1,85 @@
+"""Every mechanism and every aggregator has a suite, and the suites have the size that is quoted."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from cutline.errors import ParameterError
+from cutline.mechanisms.registry import MECHANISMS
+from cutline.pate.aggregators.registry import AGGREGATORS
+from cutline.privacy import Adjacency
+from cutline.verify import checks
+from cutline.verify.registry import SUITES
+
+ALL = checks()
+AGGREGATOR_NAMES = [kind.name for kind in AGGREGATORS]
+
+
+def test_every_mechanism_and_aggregator_has_a_suite():
+    names = [*MECHANISMS, *AGGREGATOR_NAMES]
+    assert list(SUITES) == names
+    for name in names:
+        suite = SUITES[name]()
+        assert {check.mechanism for check in suite} == {name}
+        assert {str(check.universe.adjacency) for check in suite} == {str(relation) for relation in Adjacency}
+        assert any(check.expected == "holds" for check in suite)
+
+
+def test_checks_are_chosen_by_name():
+    assert {check.mechanism for check in checks(["gnmax", "joint-em"])} == {"gnmax", "joint-em"}
+    for unknown in (["nonsense"], ["joint-em", "nonsense"]):
+        with pytest.raises(ParameterError, match="nonsense"):
+            checks(unknown)
+
+
+def test_every_check_has_a_name_of_its_own():
+    assert len({check.name for check in ALL}) == len(ALL)
+
+
+def test_every_control_of_the_plan_is_there():
+    names = " | ".join(check.name for check in ALL if check.expected == "fails")
+    for words in ("scale 1/eps", "q > 0", "under replace", "seen items", "table rounded to 1"):
+        assert words in names
+    for words in ("the paper's constants under replace", "a middle that follows", "off by one"):
+        assert words in names
+
+
+def test_every_aggregator_is_checked_on_every_size_under_both_relations():
+    for name in AGGREGATOR_NAMES:
+        names = [check.name for check in ALL if check.mechanism == name and check.expected == "holds"]
+        for adjacency, teachers, labels in product(Adjacency, (1, 2, 3, 4), (1, 2, 3)):
+            assert any(f"; {adjacency}; {teachers} teachers, {labels} labels" in found for found in names)
+
+
+@pytest.mark.parametrize(
+    ("page", "pattern"),
+    [
+        ("README.md", r"(\d+) checks, ([\d,]+) ordered pairs, no violation, and (\d+) deliberately broken"),
+        ("docs/proofs/verification.md", r"(\d+) checks over ([\d,]+) ordered pairs, (\d+) of them controls"),
+    ],
+)
+def test_the_size_of_the_exhaustive_check_is_the_one_quoted(page, pattern):
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    quoted = re.search(pattern, " ".join(text.split()))
+    assert quoted
+    broken = sum(check.expected == "fails" for check in ALL)
+    total = sum(check.universe.size for check in ALL)
+    assert (len(ALL), total, broken) == tuple(int(n.replace(",", "")) for n in quoted.groups())
+    assert len(ALL) >= 514  # the check may grow; it never shrinks
+    assert total >= 11_159_442
+    assert broken >= 58
+
+
+def test_what_the_page_says_of_stable_top_k_is_so():
+    """Its own choosers and tests come first; the noisy ones are counted in the sum of all."""
+    text = (Path(__file__).parents[2] / "docs/proofs/verification.md").read_text(encoding="utf-8")
+    quoted = re.search(r"(\d+) checks that must hold, ([\d,]+) ordered pairs, no violation", " ".join(text.split()))
+    assert quoted
+    first = checks(["stable-top-k"])[: int(quoted[1])]
+    assert {check.expected for check in first} == {"holds"}
+    assert sum(check.universe.size for check in first) == int(quoted[2].replace(",", ""))
+    for row in re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE):
+        control = next(check for check in ALL if check.name.lower() == f"control: {row[0].lower()}")
+        assert f"{control.universe.size:,}" == row[1]
