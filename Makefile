@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint verify bench reproduce clean
+.PHONY: demo test quick lint verify bench reproduce clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -12,13 +12,16 @@ demo: $(VENV)/core.done  ## run the main job on generated check-ins
 test: $(VENV)/dev.done  ## run every test and every doctest
 	$(BIN)/python -m pytest -n 2
 
+quick: $(VENV)/dev.done  ## a minute or two: what is left without the tests marked slow
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
 lint: $(VENV)/dev.done  ## what CI checks before the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-verify: $(VENV)/core.done  ## the exhaustive privacy check, with progress
+verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with progress
 	$(BIN)/cutline verify
 
 reproduce: $(VENV)/extras.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated

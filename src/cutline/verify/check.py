@@ -22,7 +22,7 @@ from cutline.verify.universe import Universe
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, math.inf)
 EPSILONS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
-_BLOCK = 1 << 16
+_BLOCK = 1 << 12  # pairs judged at a time: few enough that their laws stay in the cache of a core
 _SUM_ERROR = 1e-11
 
 
