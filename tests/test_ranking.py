@@ -1,12 +1,14 @@
 """Lazily ranked arrays: the same ranks as a full sort, however deep and in whatever order they are asked for."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutline.counting import count
 from cutline.histogram import ClosedHistogram
-from cutline.ranking import RankedIndices, tally
+from cutline.ranking import Ranked, RankedIndices, RankedTail, take, tally
 
 
 def ranked(counts):
@@ -67,3 +69,33 @@ def test_the_array_is_a_snapshot():
 def test_named_looks_up_arrays_and_mappings_alike():
     assert ClosedHistogram.from_counts(np.array([5, 1, 3])).named([2, 0]) == (1, 0)
     assert ClosedHistogram.from_counts({"a": 5, "b": 1, "c": 3}).named([2, 0]) == ("b", "a")
+
+
+def test_every_ranked_sequence_answers_like_a_tuple():
+    random = np.random.default_rng(2)
+    counts = random.integers(0, 50, 300)
+    truth = tuple(sorted_indices(counts))
+    rows = [(user, index) for index, number in enumerate(counts.tolist()) for user in range(number)]
+    users, items = zip(*rows, strict=True)
+    log = pa.table({"u": users, "i": items})
+    counted = count(log, user="u", item="i", candidates=range(300)).items
+    for sequence, expected in (
+        (ranked(counts), truth),
+        (counted, truth),
+        (RankedTail(truth, 7), truth[7:]),
+        (RankedTail(ranked(counts), 7), truth[7:]),
+        (RankedTail(counted, 7), truth[7:]),
+        (RankedTail(truth, 400), ()),
+    ):
+        assert isinstance(sequence, Ranked)
+        assert len(sequence) == len(expected)
+        assert tuple(sequence) == expected
+        for part in (slice(5), slice(5, 250, 40), slice(None, None, -1), slice(-3, None), slice(9, 2)):
+            assert sequence[part] == expected[part]
+        if expected:
+            assert (sequence[0], sequence[-1]) == (expected[0], expected[-1])
+            assert (
+                sequence.take([250, 3, 3]) == take(expected, [250, 3, 3]) == (expected[250], expected[3], expected[3])
+            )
+        with pytest.raises(IndexError):
+            sequence[len(expected)]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.errors import CountsError, ParameterError
-from cutline.ranking import RankedIndices, tally
+from cutline.ranking import RankedIndices, take, tally
 
 Item: TypeAlias = Hashable
 
@@ -66,7 +66,7 @@ class OpenHistogram(_Private):
     def from_counts(cls, counts: Mapping[Any, int] | npt.NDArray[Any], *, max_k: int) -> Self:
         """Keep the top ``max_k + 1`` of ready-made counts; items with count 0 are unseen."""
         check_max_k(max_k)
-        items, values = _ready_counts(counts)
+        items, values = read_counts(counts)
         order = _rank(items, values)[: max_k + 1]
         order = order[values[order] > 0]
         padded = np.zeros(max_k + 1, dtype=np.int64)
@@ -98,7 +98,7 @@ class ClosedHistogram(_Private):
     Parameters
     ----------
     items
-        The candidates by rank: count descending, then the item's own order. May be lazy (one look-up per rank).
+        The candidates by rank: count descending, then the item's own order. May be lazy, a `cutline.ranking.Ranked`.
     values
         The distinct counts, descending.
     multiplicities
@@ -118,7 +118,7 @@ class ClosedHistogram(_Private):
     @classmethod
     def from_counts(cls, counts: Mapping[Any, int] | npt.NDArray[Any]) -> Self:
         """Take ready-made counts of all candidates; an array's items are its indices, ranked when looked at."""
-        items, array = _ready_counts(counts)
+        items, array = read_counts(counts)
         values, multiplicities = tally(array)
         ranked: Sequence[Item]
         if isinstance(items, range):
@@ -137,9 +137,8 @@ class ClosedHistogram(_Private):
         return tuple(self.items[:n])
 
     def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
-        """Return the candidates at these ranks (from 0), in one look-up where ``items`` has a ``take`` for it."""
-        take = getattr(self.items, "take", None)
-        return tuple(take(ranks)) if take is not None else tuple(self.items[rank] for rank in ranks)
+        """Return the candidates at these ranks (from 0), in one look-up."""
+        return take(self.items, ranks)
 
     def gaps(self, max_k: int) -> IntArray:
         """Return ``h_(k) - h_(k+1)`` for k = 1..max_k, with ``h_(i) = 0`` past the last candidate."""
@@ -162,7 +161,7 @@ def check_max_k(max_k: int) -> None:
         raise ParameterError("max_k must be a whole number of at least 1", f"max_k={max_k}", "Try max_k=100.")
 
 
-def _ready_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:
+def read_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:
     """Split ready-made counts into items and int64 values; no message ever quotes a count."""
     way_out = "Pass the number of distinct users of each item as an integer."
     if isinstance(counts, Mapping):

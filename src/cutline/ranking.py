@@ -1,13 +1,15 @@
-r"""The distinct counts of a count array, and its indices by rank without sorting them all.
+r"""Items by rank, looked up only when somebody asks for them, and the distinct counts of a count array.
 
 A mechanism on groups of equal counts asks for a handful of names at the end. Ranking every candidate for that costs more than
-all its draws together, so an array is tallied at once and ranked only as deep as somebody looks.
+all its draws together, so an array is tallied at once and ranked only as deep as somebody looks. Where the order comes from
+differs (a count array, an engine that has counted, a longer ranking), what one can ask does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +38,49 @@ def tally(counts: IntArray) -> tuple[IntArray, IntArray]:
     return values, np.concatenate([high_times[::-1], times[low][::-1]]).astype(np.int64)
 
 
-class RankedIndices(Sequence[Any]):
+class Ranked(ABC, Sequence[Hashable]):
+    """Items by rank, from 0, that are looked up only when somebody asks for them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def take(self, ranks: Iterable[int]) -> tuple[Hashable, ...]:
+        """Return the items at these ranks, which exist, in one look-up."""
+
+    @overload
+    def __getitem__(self, index: int) -> Hashable: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hashable, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hashable | tuple[Hashable, ...]:
+        ranks = range(len(self))[index]
+        return self.take([ranks])[0] if isinstance(ranks, int) else self.take(ranks)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.take(range(len(self))))
+
+
+def take(items: Sequence[Hashable], ranks: Iterable[int]) -> tuple[Hashable, ...]:
+    """Return the items at these ranks, in one look-up if they are looked up at all."""
+    return items.take(ranks) if isinstance(items, Ranked) else tuple(items[rank] for rank in ranks)
+
+
+class RankedTail(Ranked):
+    """A ranked sequence without its first items; nothing is copied, and nothing looked up before it is asked for."""
+
+    __slots__ = ("_items", "_skipped")
+
+    def __init__(self, items: Sequence[Hashable], skipped: int) -> None:
+        self._items, self._skipped = items, min(skipped, len(items))
+
+    def __len__(self) -> int:
+        return len(self._items) - self._skipped
+
+    def take(self, ranks: Iterable[int]) -> tuple[Hashable, ...]:
+        """Return the items at these ranks of what is left."""
+        return take(self._items, [self._skipped + rank for rank in ranks])
+
+
+class RankedIndices(Ranked):
     """Indices of a count array by count descending, then by index; ranked no deeper than asked.
 
     Parameters
@@ -61,13 +105,6 @@ class RankedIndices(Sequence[Any]):
 
     def __len__(self) -> int:
         return len(self._counts)
-
-    def __getitem__(self, index: Any) -> Any:
-        ranks = range(len(self))[index]
-        return self.take([ranks])[0] if isinstance(ranks, int) else self.take(ranks)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.take(range(len(self))))
 
     def take(self, ranks: Iterable[int]) -> tuple[int, ...]:
         """Return the indices at these ranks."""

@@ -2,34 +2,67 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
 ::
 
-    count, count_by, check ── question               what is asked; public, and checked before a log is opened
-                           ── adapters               which engine reads the source; all have one shape
-                                duck                 files and tables in memory, on a private DuckDB:
-                                  paths, files, frames     what the rows are and which columns they declare
-                                  spill, termination       a private place on disk, gone at the end
-                                  engine                   one DuckDB, shut off; its errors replaced
-                                  where, columns, candidates   what of a row counts, and under which name
-                                  tally                    the counting itself
-                                spark, warehouse     DataFrames of Spark and tables of Ibis, counted where they are
-                           ── histograms             what leaves the engine, in the shape of a mechanism's input
+    ask ── bind ── Log.count         count, count_by and check are these three in one call
+     │      │         │
+     │      │         └ histograms   what leaves an engine, in the shape of a mechanism's input
+     │      └ engines                which engine reads the source; all have one shape
+     │          duck                 files and tables in memory, on a private DuckDB:
+     │            files, frames          what the rows are and which columns they declare
+     │            votes, lists, where    which rows count, under which names, and the counting itself
+     │            engine, spill          one DuckDB, shut off, its errors replaced, its files on disk gone at the end
+     │          spark, ibis          DataFrames of Spark and tables of Ibis, counted where they are
+     └ question                      what is asked; public, and checked before a log is opened
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from cutline.counting.engines.adapters import adapter_of
-from cutline.counting.engines.duck.candidates import check_listed
-from cutline.counting.engines.duck.engine import check_memory_limit
+from cutline.arrays import IntArray
+from cutline.counting.engines import Votes, bind_source
 from cutline.counting.histograms import closed_histograms, open_histograms
 from cutline.counting.question import Progress, Question, ask, group_by
 from cutline.errors import ParameterError
-from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k
+from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k, read_counts
 
-__all__ = ["check", "count", "count_by"]
+__all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
+
+
+class Log(Protocol):
+    """A source that a question has been bound to: it can be counted, and nothing of it is open before that."""
+
+    def count(self, max_k: int, progress: Progress | None = None) -> list[Histogram]:
+        """Count, and return one histogram per group of the question, or one if it has no groups."""
+
+
+def bind(source: object, question: Question) -> Log:
+    r"""Open a source and bind a question to its declared columns; no row is counted.
+
+    Whatever is refused for a public reason (a path, a name, a declared type, a filter, the caller's lists) is refused
+    here, so a caller can pay between binding and counting. What was opened is closed again.
+
+    Parameters
+    ----------
+    source
+        A log, or ready counts, as for :func:`count`.
+    question
+        What :func:`ask` made.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> log = bind(pyarrow.table({"who": [1, 2], "what": ["tea", "tea"]}), ask(user="who", item="what"))
+    >>> [histogram.counts.tolist() for histogram in log.count(max_k=2)]
+    [[2, 0, 0]]
+    """
+    if isinstance(source, Mapping | np.ndarray):
+        return _bind_counts(source, question)
+    return _EngineLog(question=question, votes=bind_source(source, question))
 
 
 def count(
@@ -94,13 +127,9 @@ def count(
     [2, 0, 0, 0]
     """
     check_max_k(max_k)
-    if isinstance(source, Mapping | np.ndarray):
-        listed = _check_ready(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
-        return _ready(source, max_k=max_k, listed=listed)
-    question = ask(
-        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, progress=progress
-    )
-    return _answer(source, question, max_k=int(max_k))[0]
+    question = ask(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
+    (histogram,) = bind(source, question).count(max_k, progress)
+    return histogram
 
 
 def count_by(
@@ -159,19 +188,11 @@ def count_by(
     {'mon': (('tea',), [2, 0, 0]), 'tue': (('milk',), [1, 0, 0]), 'wed': ((), [0, 0, 0])}
     """
     check_max_k(max_k)
-    if isinstance(source, Mapping | np.ndarray):
-        raise ParameterError("ready counts have no groups", "by", "Pass a log, or ask group by group.")
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
     question = ask(
-        user=user,
-        item=item,
-        where=where,
-        candidates=candidates,
-        memory_limit=memory_limit,
-        grouping=grouping,
-        progress=progress,
+        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
     )
-    return dict(zip(grouping.groups, _answer(source, question, max_k=int(max_k)), strict=True))
+    return dict(zip(grouping.groups, bind(source, question).count(max_k, progress), strict=True))
 
 
 def check(
@@ -201,49 +222,52 @@ def check(
     """
     grouped = any(value is not None for value in (by, groups, max_groups_per_user))
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key) if grouped else None
-    if isinstance(source, Mapping | np.ndarray):
-        if grouped:
-            raise ParameterError("ready counts have no groups", "by", "Pass a log, or ask group by group.")
-        listed = _check_ready(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
-        _ready(source, max_k=1, listed=listed)
-        return
     question = ask(
         user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
     )
-    adapter_of(source).check(question)
+    bind(source, question)
 
 
-def _answer(source: object, question: Question, *, max_k: int) -> list[OpenHistogram] | list[ClosedHistogram]:
-    """Let the source's engine count, and give what leaves it the shape of histograms."""
-    adapter = adapter_of(source)
-    groups = 1 if question.grouping is None else len(question.grouping.groups)
-    if question.candidates is None:
-        return open_histograms(adapter.top(question, max_k=max_k), groups=groups, max_k=max_k)
-    order, counted = adapter.tally(question)
-    return closed_histograms(question.candidates, order=order, counted=counted, groups=groups)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EngineLog:
+    """A log whose engine counts it."""
+
+    question: Question
+    votes: Votes
+
+    def count(self, max_k: int, progress: Progress | None = None) -> list[Histogram]:
+        check_max_k(max_k)
+        groups, candidates = self.question.group_count, self.question.candidates
+        if candidates is None:
+            return open_histograms(self.votes.top(int(max_k), progress), groups=groups, max_k=int(max_k))
+        order, counted = self.votes.tally(progress)
+        return closed_histograms(candidates, order=order, counted=counted, groups=groups)
 
 
-def _check_ready(
-    *,
-    user: str | None,
-    item: str | None,
-    where: str | None,
-    candidates: Iterable[Item] | None,
-    memory_limit: str | None,
-) -> tuple[Item, ...] | None:
-    """Refuse what ready counts have no use for, and return the candidates."""
-    check_memory_limit(memory_limit)
-    listed = None if candidates is None else check_listed("candidates", candidates)
-    given = [name for name, value in (("user", user), ("item", item), ("where", where)) if value is not None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadyCounts:
+    """Counts that somebody else has made; candidates that are not among them count 0, other items are ignored."""
+
+    counts: Mapping[Item, int] | IntArray
+    candidates: tuple[Item, ...] | None
+
+    def count(self, max_k: int, _progress: Progress | None = None) -> list[Histogram]:
+        if self.candidates is None:
+            return [OpenHistogram.from_counts(self.counts, max_k=max_k)]
+        counts: Mapping[Item, int] = (
+            self.counts if isinstance(self.counts, Mapping) else dict(enumerate(self.counts.tolist()))
+        )
+        return [ClosedHistogram.from_counts({name: counts.get(name, 0) for name in self.candidates})]
+
+
+def _bind_counts(source: Mapping[Any, int] | npt.NDArray[Any], question: Question) -> _ReadyCounts:
+    """Take a copy of ready counts, or refuse what they have no use for; nothing is ranked yet."""
+    if question.grouping is not None:
+        raise ParameterError("ready counts have no groups", "by", "Pass a log, or ask group by group.")
+    columns = {"user": question.user, "item": question.item, "where": question.where}
+    given = [name for name, value in columns.items() if value is not None]
     if given:
         raise ParameterError("ready counts have no columns", ", ".join(given), "Leave user, item and where out.")
-    return listed
-
-
-def _ready(source: Any, *, max_k: int, listed: tuple[Item, ...] | None) -> OpenHistogram | ClosedHistogram:
-    """Take counts that somebody has made; candidates nobody counted have 0, others are ignored."""
-    if listed is None:
-        return OpenHistogram.from_counts(source, max_k=max_k)
-    OpenHistogram.from_counts(source, max_k=1)  # every count is checked, also of items that are ignored
-    counts = source if isinstance(source, Mapping) else dict(enumerate(source.tolist()))
-    return ClosedHistogram.from_counts({name: counts.get(name, 0) for name in listed})
+    items, values = read_counts(source)  # every count is checked, also of items that are no candidates
+    counts = dict(zip(items, values.tolist(), strict=True)) if isinstance(source, Mapping) else values
+    return _ReadyCounts(counts=counts, candidates=question.candidates)

@@ -8,12 +8,13 @@ of this process and is asked rank by rank.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from cutline.counting.engines.duck.engine import Engine
-from cutline.histogram import ClosedHistogram, Item, OpenHistogram
+from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
+from cutline.ranking import Ranked
 
 # Candidates by rank within one group: count descending, then the item's own order, which was fixed when they were listed.
 _RANKED = """
@@ -22,7 +23,7 @@ _RANKED = """
 """
 
 
-def open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) -> list[OpenHistogram]:
+def open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) -> list[Histogram]:
     """Pad rows (group, item, count), which come in order, to one histogram per group."""
     items: list[list[Item]] = [[] for _ in range(groups)]
     counts = np.zeros((groups, max_k + 1), dtype=np.int64)
@@ -32,7 +33,7 @@ def open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) -
     return [OpenHistogram(items=tuple(items[g]), counts=counts[g], max_k=max_k) for g in range(groups)]
 
 
-def closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, groups: int) -> list[ClosedHistogram]:
+def closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, groups: int) -> list[Histogram]:
     """Return one histogram per group.
 
     Parameters
@@ -55,15 +56,15 @@ def closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, g
     shares: list[dict[int, int]] = [{} for _ in range(groups)]
     for g, n, candidates_with_it in engine.rows("SELECT g, n, count(*) FROM counted GROUP BY g, n ORDER BY g, n DESC"):
         shares[g][n] = candidates_with_it
-    ranking = _Ranking(engine)
-    histograms = []
+    counted_candidates = _CountedCandidates(candidates, engine)
+    histograms: list[Histogram] = []
     for g, share in enumerate(shares):
         unseen = len(candidates) - sum(share.values())
         if unseen:
             share[0] = unseen
         histograms.append(
             ClosedHistogram(
-                items=RankedCandidates(candidates, ranking, group=g),
+                items=RankedCandidates(counted_candidates, group=g),
                 values=np.array(list(share), dtype=np.int64),
                 multiplicities=np.array(list(share.values()), dtype=np.int64),
             )
@@ -71,61 +72,49 @@ def closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, g
     return histograms
 
 
-class _Ranking:
-    """The engine of all groups, with room for the order of one of them: that of whoever looked last."""
+class _CountedCandidates:
+    """The counts of all groups in an engine, with room for the order of one of them: that of whoever looked last."""
 
-    __slots__ = ("_engine", "_group")
+    __slots__ = ("_candidates", "_engine", "_group")
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, candidates: Sequence[Item], engine: Engine) -> None:
+        self._candidates = candidates
         self._engine = engine
         self._group: int | None = None
-
-    def of(self, group: int) -> Engine:
-        """Return the engine with the candidates of this group in its table ``ranked``."""
-        if group != self._group:
-            self._engine.run(f"CREATE OR REPLACE TABLE ranked AS {_RANKED.format(group)}")
-            self._group = group
-        return self._engine
-
-
-class RankedCandidates(Sequence[Item]):
-    """The candidates of one group by rank; the order stays in the engine and is asked for when somebody looks."""
-
-    __slots__ = ("_candidates", "_group", "_ranking")
-
-    def __init__(self, candidates: Sequence[Item], ranking: _Ranking, *, group: int) -> None:
-        self._candidates = candidates
-        self._ranking = ranking
-        self._group = group
 
     def __len__(self) -> int:
         return len(self._candidates)
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        ranks = range(len(self))[index]
-        if isinstance(ranks, int):
-            return self._names(ranks, ranks + 1)[0]
-        if not ranks:
+    def take(self, group: int, ranks: Iterable[int]) -> tuple[Item, ...]:
+        """Return the candidates at these ranks of a group, in one query."""
+        wanted = [int(rank) for rank in ranks]
+        if not wanted:
             return ()
-        low, high = min(ranks[0], ranks[-1]), max(ranks[0], ranks[-1])
-        names = self._names(low, high + 1)
-        return tuple(names[rank - low] for rank in ranks)
+        if group != self._group:
+            self._engine.run(f"CREATE OR REPLACE TABLE ranked AS {_RANKED.format(group)}")
+            self._group = group
+        low, high = min(wanted), max(wanted)
+        if high - low < 2 * len(wanted):  # a run of ranks; a long list of them would be slow to hand over
+            run = "SELECT place FROM ranked WHERE rank BETWEEN $1 AND $2 ORDER BY rank"
+            places = [place for (place,) in self._engine.rows(run, [low, high])]
+            return tuple(self._candidates[places[rank - low]] for rank in wanted)
+        listed = "SELECT rank, place FROM ranked WHERE rank IN (SELECT unnest($1))"
+        place_of = dict(self._engine.rows(listed, [wanted]))
+        return tuple(self._candidates[place_of[rank]] for rank in wanted)
+
+
+class RankedCandidates(Ranked):
+    """The candidates of one group by rank; the order stays in the engine."""
+
+    __slots__ = ("_counted", "_group")
+
+    def __init__(self, counted: _CountedCandidates, *, group: int) -> None:
+        self._counted = counted
+        self._group = group
+
+    def __len__(self) -> int:
+        return len(self._counted)
 
     def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
         """Return the candidates at these ranks in one look-up."""
-        wanted = [int(rank) for rank in ranks]
-        rows = self._ranking.of(self._group).rows(
-            "SELECT rank, place FROM ranked WHERE list_contains($1, rank)", [wanted]
-        )
-        places = dict(rows)
-        return tuple(self._candidates[places[rank]] for rank in wanted)
-
-    def _names(self, start: int, stop: int) -> tuple[Item, ...]:
-        places = self._ranking.of(self._group).rows(
-            "SELECT place FROM ranked WHERE rank >= $1 AND rank < $2 ORDER BY rank", [start, stop]
-        )
-        return tuple(self._candidates[place] for (place,) in places)
+        return self._counted.take(self._group, ranks)

@@ -1,27 +1,34 @@
-r"""What is asked of a log: names, lists and limits, checked before anything is opened. All of it is public."""
+r"""The question that is asked of a log: which columns, which rows, which lists, and how much memory there is for it.
+
+All of it is public. It is checked here, before any log is opened, so that a refusal cannot depend on rows.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cutline.counting.engines.duck.candidates import check_listed
-from cutline.counting.engines.duck.columns import check_name
-from cutline.counting.engines.duck.engine import check_memory_limit
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, SourceError, WhereError
 from cutline.histogram import Item
 
 Progress = Callable[[float], None]
 
+QUERY_NAMES = {"user": "u", "item": "i", "by": "b"}  # what the column of each role is called in the engines' queries
+
+_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SMALLEST = 50 * 10**6
+_WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    r"""One histogram per listed group.
+    r"""A wish for one histogram per listed group.
 
     Parameters
     ----------
@@ -30,10 +37,10 @@ class Grouping:
     groups
         The caller's public list.
     limit
-        How many of the groups one user counts in; None if in all of them.
+        In how many of the groups one user counts; None if in all of them.
     salts
-        One text per group. A user's groups are those whose hash of salt and user is smallest, so the choice reads the
-        user's own rows alone.
+        One text per group. A user counts in those groups whose hash of salt and user is smallest, so the choice reads
+        the user's own rows alone.
     """
 
     column: str
@@ -44,44 +51,49 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What to count, over which rows, and how much room there is for it."""
+    """What to count, over which rows, and how much memory there is for it; made and checked by :func:`ask`.
 
-    user: str
-    item: str
+    A question about ready counts names no columns.
+    """
+
+    user: str | None
+    item: str | None
     where: str | None
     candidates: tuple[Item, ...] | None
     grouping: Grouping | None
     memory_limit: str | None
-    progress: Progress | None
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it names, without those of the filter."""
-        by = () if self.grouping is None else (self.grouping.column,)
-        return tuple(dict.fromkeys((self.user, self.item, *by)))
+    def roles(self) -> dict[str, str]:
+        """The column of each role: ``user``, ``item`` and, with groups, ``by``; refused if one has no name."""
+        named = {"user": _check_name("user", self.user), "item": _check_name("item", self.item)}
+        return named if self.grouping is None else named | {"by": self.grouping.column}
+
+    @property
+    def group_count(self) -> int:
+        """How many histograms answer it."""
+        return 1 if self.grouping is None else len(self.grouping.groups)
 
 
 def ask(
     *,
-    user: str | None,
-    item: str | None,
-    where: str | None,
-    candidates: Iterable[Item] | None,
-    memory_limit: str | None,
+    user: str | None = None,
+    item: str | None = None,
+    where: str | None = None,
+    candidates: Iterable[Item] | None = None,
+    memory_limit: str | None = None,
     grouping: Grouping | None = None,
-    progress: Progress | None = None,
 ) -> Question:
-    """Check the parts of a question that need no log."""
+    """Check the parts of a question that need no log; the parameters are those of :func:`cutline.count`."""
     check_memory_limit(memory_limit)
-    listed = None if candidates is None else check_listed("candidates", candidates)
+    listed = None if candidates is None else _check_list("candidates", candidates)
     return Question(
-        user=check_name("user", user),
-        item=check_name("item", item),
+        user=None if user is None else _check_name("user", user),
+        item=None if item is None else _check_name("item", item),
         where=where,
         candidates=listed,
         grouping=grouping,
         memory_limit=memory_limit,
-        progress=progress,
     )
 
 
@@ -89,30 +101,97 @@ def group_by(
     *, by: str | None, groups: Iterable[Item] | None, max_groups_per_user: int | None, key: str | bytes | None
 ) -> Grouping:
     """Check a list of groups and how many of them one user may count in."""
-    column = check_name("by", by)
+    column = _check_name("by", by)
     if groups is None:
         raise ParameterError(
             "groups must be a public list", "none", "List the groups; taken from the log, they would tell who is in it."
         )
-    listed = check_listed("groups", groups)
-    limit = _limit(max_groups_per_user, groups=len(listed))
-    secret = _secret(key)
+    listed = _check_list("groups", groups)
+    limit = _check_limit(max_groups_per_user, groups=len(listed))
+    secret = _encode_key(key)
     salts = tuple(
-        hmac.new(secret, group_text(group).encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+        hmac.new(secret, _group_text(group).encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
         for group in listed
     )
     return Grouping(column=column, groups=listed, limit=limit, salts=salts)
 
 
-def group_text(group: Any) -> str:
-    """Return one text per value, the same on every engine: truth values and numbers as in SQL, dates as in ISO 8601."""
-    if isinstance(group, bool):
-        return "true" if group else "false"
-    return group.isoformat(" ") if hasattr(group, "hour") and hasattr(group, "year") else str(group)
+def check_present(
+    wanted: Iterable[str], present: Sequence[object], *, refusal: type[SourceError | WhereError] = SourceError
+) -> None:
+    """Refuse names that a source lacks, has twice, or has in another spelling."""
+    for name in wanted:
+        found = present.count(name)
+        if found > 1:
+            raise refusal("a column name must belong to one column", f"{name!r}, {found} times", "Rename one of them.")
+        if not found:
+            known = [str(other) for other in present]
+            twins = [other for other in known if other.casefold() == name.casefold()]
+            names = ", ".join(repr(other) for other in (twins or known)[:20]) or "none"
+            raise refusal(
+                "the log must have the column", repr(name), f"Column names match exactly; there are: {names}."
+            )
 
 
-def _limit(limit: int | None, *, groups: int) -> int | None:
-    """Return the limit if it binds."""
+def check_memory_limit(memory_limit: str | None) -> None:
+    """Refuse a memory limit that is not an amount like ``1GB`` of at least 50MB.
+
+    Examples
+    --------
+    >>> check_memory_limit("1GB")
+    >>> check_memory_limit("lots")
+    Traceback (most recent call last):
+    ...
+    cutline.errors.ParameterError: memory_limit must be at least 50MB; got 'lots'. Write it like memory_limit='1GB'.
+    """
+    if memory_limit is None:
+        return
+    match = (
+        re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]i?B)\s*", memory_limit, re.ASCII | re.IGNORECASE)
+        if isinstance(memory_limit, str)
+        else None
+    )
+    if match is None or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
+        raise ParameterError(
+            "memory_limit must be at least 50MB", repr(memory_limit), "Write it like memory_limit='1GB'."
+        )
+
+
+def _check_name(role: str, name: str | None) -> str:
+    """Refuse a column name that is missing or is no text."""
+    if not isinstance(name, str) or not name:
+        raise ParameterError(f"{role} must be the name of a column", repr(name), f"Pass {role}='...'.")
+    return name
+
+
+def _check_list(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
+    """Refuse a list that is empty, or has missing or repeated names; ``role`` is candidates or groups."""
+    way_out = _WAYS_OUT[role]
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
+    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
+    if not listed:
+        raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
+    seen: set[Item] = set()
+    for value in listed:
+        if (
+            value is None
+            or type(value).__name__ in ("NAType", "NaTType")
+            or (isinstance(value, float) and value != value)
+        ):
+            raise ParameterError(f"{role} must not be missing", repr(value), "Take it out of the list.")
+        try:
+            repeated = value in seen
+            seen.add(value)
+        except TypeError:
+            raise ParameterError(f"{role} must be plain values", type(value).__name__, way_out) from None
+        if repeated:
+            raise ParameterError(f"{role} must not repeat", repr(value), "List each once.")
+    return listed
+
+
+def _check_limit(limit: int | None, *, groups: int) -> int | None:
+    """Return the limit if it binds, or None if a user may count in every group."""
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
@@ -122,7 +201,7 @@ def _limit(limit: int | None, *, groups: int) -> int | None:
     return int(limit) if limit < groups else None
 
 
-def _secret(key: str | bytes | None) -> bytes:
+def _encode_key(key: str | bytes | None) -> bytes:
     if key is None:
         return b""
     if isinstance(key, bytes):
@@ -130,3 +209,10 @@ def _secret(key: str | bytes | None) -> bytes:
     if isinstance(key, str):
         return key.encode(errors="surrogatepass")
     raise ParameterError("key must be text or bytes", type(key).__name__, "Leave it out, or pass key='...'.")
+
+
+def _group_text(group: Any) -> str:
+    """Return one text per value, the same on every engine: truth values and numbers as in SQL, dates as in ISO 8601."""
+    if isinstance(group, bool):
+        return "true" if group else "false"
+    return group.isoformat(" ") if hasattr(group, "hour") and hasattr(group, "year") else str(group)

@@ -2,13 +2,13 @@ r"""Histograms without items that are already public, and the closed domain that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
+from cutline.ranking import RankedTail
 
 
 def remaining(histogram: Histogram, prefix: int) -> Histogram:
@@ -25,7 +25,7 @@ def remaining(histogram: Histogram, prefix: int) -> Histogram:
             items=histogram.items[prefix:], counts=histogram.counts[prefix:], max_k=histogram.max_k - prefix
         )
     values, multiplicities = _between(histogram, prefix, histogram.size)
-    return ClosedHistogram(items=_Tail(histogram.items, prefix), values=values, multiplicities=multiplicities)
+    return ClosedHistogram(items=RankedTail(histogram.items, prefix), values=values, multiplicities=multiplicities)
 
 
 def without(histogram: Histogram, items: Collection[Item]) -> Histogram:
@@ -90,29 +90,3 @@ def _between(histogram: ClosedHistogram, first: int, last: int) -> tuple[IntArra
     sizes = np.clip(ends, first, last) - np.clip(ends - histogram.multiplicities, first, last)
     kept = sizes > 0
     return histogram.values[kept], sizes[kept]
-
-
-class _Tail(Sequence[Item]):
-    """A sequence without its first items; nothing is copied."""
-
-    __slots__ = ("_items", "_skip")
-
-    def __init__(self, items: Sequence[Item], skip: int) -> None:
-        self._items, self._skip = items, min(skip, len(items))
-
-    def __len__(self) -> int:
-        return len(self._items) - self._skip
-
-    def __getitem__(self, index: Any) -> Any:
-        places = range(self._skip, len(self._items))[index]
-        if isinstance(places, int):
-            return self._items[places]
-        if places.step == 1:
-            return tuple(self._items[places.start : places.stop])
-        return tuple(self._items[place] for place in places)
-
-    def take(self, ranks: Sequence[int]) -> Sequence[Item]:
-        """Return the items at these places, in one look-up where the whole sequence has one."""
-        places = [self._skip + rank for rank in ranks]
-        take = getattr(self._items, "take", None)
-        return take(places) if take is not None else [self._items[place] for place in places]

@@ -361,15 +361,13 @@ def test_nan_is_missing_whatever_the_statistics_of_a_file_say(tmp_path):
 
 
 def test_text_on_an_unknown_backend_is_refused_and_whole_numbers_are_not():
-    from cutline.counting.engines.ibis import Warehouse
+    from cutline.counting.engines.ibis import bind_backend
     from cutline.counting.question import ask
 
     connection = ibis.duckdb.connect()
     table = connection.create_table("log", pa.table({"u": [1, 2], "i": [7, 7], "t": ["a", "b"]}))
-    unknown = Warehouse(table=table, backend="postgres")
-    asked = {"where": None, "candidates": None, "memory_limit": None}
-    assert unknown.top(ask(user="u", item="i", **asked), max_k=1) == [(0, 7, 2)]
+    assert bind_backend(table, ask(user="u", item="i"), backend="postgres").top(1) == [(0, 7, 2)]
     for user, item in (("u", "t"), ("t", "i")):
         with pytest.raises(ColumnTypeError, match="on the backend postgres"):
-            unknown.top(ask(user=user, item=item, **asked), max_k=1)
+            bind_backend(table, ask(user=user, item=item), backend="postgres")
     connection.disconnect()

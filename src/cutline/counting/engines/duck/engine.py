@@ -8,7 +8,6 @@ error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__c
 from __future__ import annotations
 
 import math
-import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cutline.errors import EngineError, ParameterError
+from cutline.errors import EngineError
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,8 +28,6 @@ T = TypeVar("T")
 # common parts are computed outside of TRY, where they fail for good. With a filter, only these optimizers run.
 _ROW_LOCAL = "'unused_columns', 'column_lifetime', 'join_order', 'build_side_probe_side', 'top_n', 'limit_pushdown'"
 
-_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-_SMALLEST = 50 * 10**6
 _REPORT = 0.1  # seconds between two looks at the progress
 
 _SENTENCES = (
@@ -64,7 +61,7 @@ class Engine:
     spill
         The directory for what does not fit in memory; None forbids spilling.
     memory_limit
-        Checked by :func:`check_memory_limit`; None is DuckDB's own default.
+        An amount such as ``1GB``, checked before; None is DuckDB's own default.
     paths
         The files it may open.
     row_local
@@ -98,21 +95,17 @@ class Engine:
         self._connection: duckdb.DuckDBPyConnection = quietly(lambda: duckdb.connect(config=config))
         self._done = 0.0
         self._progress: Callable[[float], None] | None = None
-        self.run("SET TimeZone = 'UTC'")
-        self.run(
-            "SET enable_progress_bar_print = false"
-        )  # at a prompt the engine would draw its own on standard output
+        settings = ["TimeZone = 'UTC'", "enable_progress_bar_print = false"]  # its bar would go to standard output
         if progress is not None:
-            self.run("SET enable_progress_bar = true")
-            self.run("SET progress_bar_time = 0")
+            settings += ["enable_progress_bar = true", "progress_bar_time = 0"]
         if row_local:
             ((others,),) = self.rows(
                 f"SELECT string_agg(name, ',') FROM duckdb_optimizers() WHERE name NOT IN ({_ROW_LOCAL})"
             )
-            self.run(f"SET disabled_optimizers = '{others}'")
-        self.run(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
-        self.run("SET enable_external_access = false")
-        self.run("SET lock_configuration = true")
+            settings.append(f"disabled_optimizers = '{others}'")
+        settings.append(f"allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
+        settings += ["enable_external_access = false", "lock_configuration = true"]  # last: nothing is set after it
+        self.run("; ".join(f"SET {setting}" for setting in settings))
         self._progress = progress
 
     def run(self, sql: str, parameters: Sequence[Any] = (), *, until: float | None = None) -> None:
@@ -142,7 +135,7 @@ class Engine:
         """Show a pyarrow table to the engine under a name."""
         quietly(lambda: self._connection.register(name, table))
 
-    def finished(self) -> None:
+    def report_end(self) -> None:
         """Report that all work is done."""
         if self._progress is not None:
             self._progress(1.0)
@@ -154,8 +147,9 @@ class Engine:
             self._progress(math.floor(100 * share) / 100)  # whole percents: not a stopwatch on operators
 
     def _do(self, action: Callable[[], T], watch: Callable[[], None] | None = None) -> T:
-        # What the caller's progress function raises is the caller's, so it must not pass through quietly().
-        return quietly(_in_thread(lambda: _held(action), self._connection.interrupt, watch))
+        # Only the outcome passes through quietly(): what the caller's progress function raises is the caller's. The
+        # outcome may hold the engine's exception, so no frame of a traceback keeps it in a variable.
+        return quietly(_run_beside(action, self._connection.interrupt, watch).result)
 
     def close(self) -> None:
         """Forget everything."""
@@ -168,21 +162,23 @@ class Engine:
         self.close()
 
 
-def _held(action: Callable[[], T]) -> Callable[[], T]:
-    """Run an action and return a function that gives its result, or raises what it raised."""
-    outcome: Future[T] = Future()
-    try:
-        outcome.set_result(action())
-    except BaseException as error:
-        outcome.set_exception(error)
-    return outcome.result
+def _run_beside(action: Callable[[], T], interrupt: Callable[[], None], watch: Callable[[], None] | None) -> Future[T]:
+    """Run an engine call beside this thread, which stays free for signals: inside a long task the engine sees none.
 
-
-def _in_thread(action: Callable[[], T], interrupt: Callable[[], None], watch: Callable[[], None] | None) -> T:
-    """Run an engine call beside this thread, which stays free for signals: inside a long task the engine sees none."""
+    An executor would not do: a signal that lands inside its ``submit`` leaves a query that nobody can interrupt, or
+    a thread that nobody waits for. Here the future exists before the thread, and no way out leaves it running.
+    """
     outcome: Future[T] = Future()
+
+    def work() -> None:
+        if outcome.set_running_or_notify_cancel():
+            try:
+                outcome.set_result(action())
+            except BaseException as error:
+                outcome.set_exception(error)
+
     try:
-        threading.Thread(target=lambda: _fulfil(outcome, action)).start()
+        threading.Thread(target=work).start()
         while wait([outcome], timeout=_REPORT if watch else None).not_done:
             if watch is not None:
                 watch()
@@ -193,15 +189,7 @@ def _in_thread(action: Callable[[], T], interrupt: Callable[[], None], watch: Ca
                 interrupt()
                 wait([outcome], timeout=0.05)
         raise
-    return outcome.result()
-
-
-def _fulfil(outcome: Future[T], action: Callable[[], T]) -> None:
-    if outcome.set_running_or_notify_cancel():
-        try:
-            outcome.set_result(action())
-        except BaseException as error:
-            outcome.set_exception(error)
+    return outcome
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -221,30 +209,6 @@ def quietly(action: Callable[[], T]) -> T:
         refusal = EngineError(_ANY[0], "", _ANY[1])
     del action  # may hold the engine's exception, and this frame goes up with ours
     raise refusal
-
-
-def check_memory_limit(memory_limit: str | None) -> None:
-    """Refuse a memory limit that is not an amount like ``1GB`` of at least 50MB.
-
-    Examples
-    --------
-    >>> check_memory_limit("1GB")
-    >>> check_memory_limit("lots")
-    Traceback (most recent call last):
-    ...
-    cutline.errors.ParameterError: memory_limit must be at least 50MB; got 'lots'. Write it like memory_limit='1GB'.
-    """
-    if memory_limit is None:
-        return
-    match = (
-        re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]i?B)\s*", memory_limit, re.ASCII | re.IGNORECASE)
-        if isinstance(memory_limit, str)
-        else None
-    )
-    if match is None or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
-        raise ParameterError(
-            "memory_limit must be at least 50MB", repr(memory_limit), "Write it like memory_limit='1GB'."
-        )
 
 
 def text_literal(text: str) -> str:

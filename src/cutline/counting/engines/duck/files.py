@@ -1,7 +1,9 @@
-r"""Files the engine reads itself: parquet with its declared types, CSV and JSON as text.
+r"""Files that DuckDB reads itself: parquet with its declared types, CSV and JSON as text.
 
-Nothing is guessed from the rows: there is no sniffing of types, delimiters, quotes or headers. A malformed row of a
-text file is skipped, so that it cannot stop the count or change anybody else's rows.
+A path that exists is taken literally, whatever characters it holds; otherwise ``*``, ``?``, ``[...]`` and ``**`` are
+patterns. The format is told by the extension, never by the content. Nothing is guessed from the rows: there is no
+sniffing of types, delimiters, quotes or headers. A malformed row of a text file is skipped, so that it cannot stop the
+count or change anybody else's rows.
 """
 
 from __future__ import annotations
@@ -9,108 +11,79 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import os
 import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
 from cutline.counting.engines.duck.engine import Engine, text_literal
-from cutline.counting.engines.duck.frames import frame_of
-from cutline.counting.engines.duck.paths import Files, find_files
 from cutline.errors import SourceError
 
 _HEADER_LIMIT = 2**20
 _NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # a line is one field
 
 
-class Log(Protocol):
-    """A log that the engine can read."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files the engine may open."""
-
-    @property
-    def cheap(self) -> bool:
-        """Whether reading it twice costs little."""
-
-    def shape(self) -> Log:
-        """Return a log of the same columns, without rows where leaving them out saves work."""
-
-    def columns(self, engine: Engine, /) -> Sequence[object] | None:
-        """Return the names of the columns; None if there is nothing to tell them from."""
-
-    def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
-        """Return a query that gives the wanted columns, which exist, as c0, c1, ..."""
-
-
-def open_log(source: object) -> Log:
-    """Recognise a path, a glob or a table in memory."""
-    frame = frame_of(source)
-    if frame is not None:
-        return frame
-    if not isinstance(source, str) and not hasattr(source, "__fspath__"):
-        kind = f"{type(source).__module__}.{type(source).__qualname__}"
-        raise SourceError(
-            "the log must be a path, a pandas or polars DataFrame, a pyarrow Table, or ready counts",
-            kind,
-            "Collect a lazy frame first; pass ready counts as a mapping or an integer array.",
-        )
-    files = find_files(source)
-    readers: dict[str, type[Parquet | Csv | Json]] = {"parquet": Parquet, "csv": Csv, "json": Json}
-    return readers[files.format](files=files)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reader:
-    files: Files
+class _Files:
+    """The files of one log, all of one format."""
+
+    found: tuple[str, ...]
+    suffix: str  # with the dot, without .gz
+    zipped: bool
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The files, as they are and as the engine is told of them."""
-        return tuple(dict.fromkeys([*self.files.paths, *map(glob.escape, self.files.paths)]))
+        return tuple(dict.fromkeys([*self.found, *map(glob.escape, self.found)]))
+
+    @property
+    def cheap(self) -> bool:
+        """Whether reading it twice costs little: parsing is most of the work with text, so text is read once."""
+        return False
 
     def shape(self) -> Self:
         """Return itself: a file is only read when it is counted."""
         return self
 
-    @property
-    def cheap(self) -> bool:
-        """Parsing text is most of the work, so text is read once."""
-        return self.files.format == "parquet"
-
     def _list(self) -> str:
-        return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.files.paths) + "]"
+        return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.found) + "]"
 
     def _compression(self) -> str:
-        return text_literal("gzip" if self.files.gzip else "none")
+        return text_literal("gzip" if self.zipped else "none")
 
     def _start(self, path: str) -> bytes:
         """Read the first line of a text file, without looking at what follows it."""
         try:
-            with (gzip.open if self.files.gzip else open)(path, "rb") as file:
+            with (gzip.open if self.zipped else open)(path, "rb") as file:
                 return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
         except (OSError, EOFError, zlib.error):
             pass
         raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
 
 
-class Parquet(_Reader):
+class Parquet(_Files):
     """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns."""
 
     __slots__ = ()
 
-    def columns(self, _engine: Engine, /) -> Sequence[object]:
+    @property
+    def cheap(self) -> bool:
+        """Whether reading it twice costs little: two columns of parquet do."""
+        return True
+
+    def columns(self) -> Sequence[object]:
         """Return the names in the first file's schema."""
-        return list(_schema(self.files.paths[0]).names)
+        return list(_read_schema(self.found[0]).names)
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         """Check that all files declare the wanted columns alike, and select them."""
-        first = _schema(self.files.paths[0])
-        for path in self.files.paths:
-            schema = first if path == self.files.paths[0] else _schema(path)
+        first = _read_schema(self.found[0])
+        for path in self.found:
+            schema = first if path == self.found[0] else _read_schema(path)
             for name in wanted:
                 if schema.names.count(name) != 1 or schema.field(name).type != first.field(name).type:
                     raise SourceError(
@@ -128,7 +101,7 @@ class Parquet(_Reader):
         return f"SELECT {names} FROM read_parquet({self._list()}, hive_partitioning=false, union_by_name=false)"
 
 
-class Csv(_Reader):
+class Csv(_Files):
     r"""CSV files with a header line; commas in ``.csv``, tabs in ``.tsv``; every column is text, an empty cell is missing.
 
     Rows with too few cells, invalid UTF-8 or more than 2 MB are skipped; cells beyond the header's are ignored. The
@@ -139,19 +112,19 @@ class Csv(_Reader):
 
     __slots__ = ()
 
-    def columns(self, _engine: Engine, /) -> Sequence[object]:
+    def columns(self) -> Sequence[object]:
         """Return the names in the header line, which must be the same in all files."""
-        headers = [self._header(path) for path in self.files.paths]
-        for path, header in zip(self.files.paths, headers, strict=True):
+        headers = [self._header(path) for path in self.found]
+        for path, header in zip(self.found, headers, strict=True):
             if header != headers[0]:
                 raise SourceError(
                     "all files of one log must have the same header", repr(path), "Write the files with one header."
                 )
         return headers[0]
 
-    def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
+    def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         """Select the wanted columns by position."""
-        names = list(self.columns(engine))
+        names = list(self.columns())
         declared = ", ".join(f"'h{i}': 'VARCHAR'" for i in range(len(names)))
         selected = ", ".join(f"h{names.index(name)} AS c{i}" for i, name in enumerate(wanted))
         return (
@@ -162,7 +135,7 @@ class Csv(_Reader):
 
     @property
     def _delimiter(self) -> str:
-        return "\t" if self.files.suffix == ".tsv" else ","
+        return "\t" if self.suffix == ".tsv" else ","
 
     def _header(self, path: str) -> list[str]:
         try:
@@ -174,7 +147,7 @@ class Csv(_Reader):
         )
 
 
-class Json(_Reader):
+class Json(_Files):
     r"""JSON files: one object a line, or (``.json`` that begins with ``[``) one array of objects. Values are read as text.
 
     Lines that are not JSON, not UTF-8 or longer than 16 MB are skipped; an array is one document and its writer is
@@ -184,7 +157,7 @@ class Json(_Reader):
 
     __slots__ = ()
 
-    def columns(self, _engine: Engine, /) -> Sequence[object] | None:
+    def columns(self) -> Sequence[object] | None:
         """Return None: a file of JSON declares no columns, and what its rows have depends on whose rows they are."""
         return None
 
@@ -197,7 +170,7 @@ class Json(_Reader):
         return f"SELECT {values} FROM ({self._records()}) WHERE json_type(j) = 'OBJECT'"
 
     def _records(self) -> str:
-        if self.files.suffix == ".json" and self._is_array():
+        if self.suffix == ".json" and self._is_array():
             return (
                 f"SELECT j FROM read_json({self._list()}, columns={{'j': 'JSON'}}, format='array', records=false, "
                 f"auto_detect=false, compression={self._compression()}, maximum_object_size={2**24}, hive_partitioning=false)"
@@ -209,7 +182,7 @@ class Json(_Reader):
         )
 
     def _is_array(self) -> bool:
-        arrays = {self._start(path).lstrip().startswith(b"[") for path in self.files.paths}
+        arrays = {self._start(path).lstrip().startswith(b"[") for path in self.found}
         if len(arrays) > 1:
             raise SourceError(
                 "all files of one log must be built alike", "arrays and lines of JSON", "Use a narrower pattern."
@@ -217,7 +190,71 @@ class Json(_Reader):
         return arrays.pop()
 
 
-def _schema(path: str) -> Any:
+Files: TypeAlias = Parquet | Csv | Json
+
+_FORMATS: dict[str, type[Files]] = {
+    ".parquet": Parquet,
+    ".pq": Parquet,
+    ".csv": Csv,
+    ".tsv": Csv,
+    ".json": Json,
+    ".jsonl": Json,
+    ".ndjson": Json,
+}
+
+
+def open_files(source: str | os.PathLike[str]) -> Files:
+    """Find the files of a path or a glob, or refuse it."""
+    name = os.fspath(source)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SourceError(
+            "a path must be a non-empty text", repr(name), "Pass the path of a parquet, CSV or JSON file."
+        )
+    if "://" in name:
+        raise SourceError("the log must be a local file", repr(name), "Download it first, or pass a pyarrow table.")
+    paths = _find_paths(name)
+    kinds = {_extension(path) for path in paths}
+    if len(kinds) > 1:
+        raise SourceError(
+            "all files of one log must have one format", repr(name), "Use a narrower pattern, such as '*.parquet'."
+        )
+    suffix, zipped = kinds.pop()
+    return _FORMATS[suffix](found=paths, suffix=suffix, zipped=zipped)
+
+
+def _find_paths(name: str) -> tuple[str, ...]:
+    path = os.path.abspath(os.path.expanduser(name))
+    if os.path.isfile(path):
+        return (path,)
+    if os.path.isdir(path):
+        raise SourceError(
+            "the log must be a file, not a directory", repr(name), f"Try {os.path.join(name, '*.parquet')!r}."
+        )
+    found = (
+        sorted(match for match in glob.glob(path, recursive=True) if os.path.isfile(match))
+        if glob.has_magic(path)
+        else []
+    )
+    if not found:
+        raise SourceError("the log must exist", repr(name), "Check the path; a pattern must match at least one file.")
+    return tuple(found)
+
+
+def _extension(path: str) -> tuple[str, bool]:
+    """Return the extension without .gz, and whether there is a .gz."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    zipped = suffixes[-1:] == [".gz"]
+    suffix = (suffixes[-2:-1] if zipped else suffixes[-1:]) or [""]
+    if suffix[0] not in _FORMATS or (zipped and _FORMATS[suffix[0]] is Parquet):
+        raise SourceError(
+            "the extension must be .parquet, .csv, .tsv, .json, .jsonl or .ndjson (text formats also with .gz)",
+            repr(path),
+            "Rename the file, or read it into a pandas, polars or pyarrow table first.",
+        )
+    return suffix[0], zipped
+
+
+def _read_schema(path: str) -> Any:
     import pyarrow
     import pyarrow.parquet
 

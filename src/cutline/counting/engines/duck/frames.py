@@ -31,7 +31,7 @@ class Frame:
         table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
         return Frame(kind=self.kind, table=table)
 
-    def columns(self, _engine: Engine) -> Sequence[object]:
+    def columns(self) -> Sequence[object]:
         """Return the names of the columns."""
         return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)
 
@@ -39,7 +39,7 @@ class Frame:
         """Show the wanted columns to the engine as c0, c1, ... and return the query that reads them."""
         import pyarrow as pa
 
-        names = self.columns(engine)
+        names = self.columns()
         arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
         table = pa.table(arrays)
         for column, name in zip(arrays, wanted, strict=True):
@@ -50,15 +50,15 @@ class Frame:
     def _column(self, name: str, position: int) -> Any:
         try:
             if self.kind == "pandas":
-                column = _pandas_column(self.table.iloc[:, position])
+                column = _read_pandas(self.table.iloc[:, position])
             elif self.kind == "polars":
-                column = _polars_column(self.table.get_column(name))
+                column = _read_polars(self.table.get_column(name))
             else:
                 column = self.table.column(position)
         except Exception:  # pyarrow and polars quote values; nothing of them is passed on
             column = None
         if column is None:
-            raise _unknown(name)
+            raise _refuse(name)
         return column
 
 
@@ -79,23 +79,23 @@ def _check_known(engine: Engine, empty: Any, name: str) -> None:
     except EngineError:
         known = False
     if not known:
-        raise _unknown(name)
+        raise _refuse(name)
 
 
-def _unknown(name: str) -> ColumnTypeError:
+def _refuse(name: str) -> ColumnTypeError:
     return ColumnTypeError(
         "a column must have a type that Arrow and the engine know", repr(name), "Turn the column into text first."
     )
 
 
-def _polars_column(series: Any) -> Any:
+def _read_polars(series: Any) -> Any:
     import polars as pl
 
     # Text stays where it is as a view; the older layout would be a copy.
     return series.to_arrow(compat_level=pl.CompatLevel.newest()) if series.dtype == pl.String else series.to_arrow()
 
 
-def _pandas_column(series: Any) -> Any:
+def _read_pandas(series: Any) -> Any:
     import pyarrow as pa
 
     dtype = type(series.dtype).__name__
@@ -104,14 +104,14 @@ def _pandas_column(series: Any) -> Any:
     if dtype == "CategoricalDtype":
         codes = series.cat.codes.to_numpy()
         categories = series.cat.categories
-        names = _texts(categories.astype(object), categories.isna())
+        names = _make_texts(categories.astype(object), categories.isna())
         return names.take(pa.array(codes, mask=codes < 0))
     if series.dtype == object or dtype == "StringDtype":
-        return _texts(series.astype(object), series.isna().to_numpy())
+        return _make_texts(series.astype(object), series.isna().to_numpy())
     return pa.array(series, from_pandas=True)
 
 
-def _texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
+def _make_texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
     """Turn values into text one by one; what has no text is missing."""
     import pyarrow as pa
 

@@ -1,19 +1,19 @@
-r"""The caller's public lists, of candidates and of groups, matched to the declared type of their column."""
+r"""The caller's public lists, of candidates and of groups, brought to the declared type of their column."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from cutline.counting.engines.duck.engine import Engine
-from cutline.errors import ColumnTypeError, ParameterError
+from cutline.errors import ColumnTypeError
 from cutline.histogram import Item
 
-_WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
 _COLUMNS = {"candidates": "item", "groups": "by"}
 # Declared type -> the Python types of its values and the name of the Arrow type that carries them.
 _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -40,43 +40,43 @@ _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def check_listed(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
-    """Refuse a list that is empty, or has missing or repeated names; ``role`` is candidates or groups."""
-    way_out = _WAYS_OUT[role]
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
-    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
-    if not listed:
-        raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
-    seen: set[Item] = set()
-    for value in listed:
-        if (
-            value is None
-            or type(value).__name__ in ("NAType", "NaTType")
-            or (isinstance(value, float) and value != value)
-        ):
-            raise ParameterError(f"{role} must not be missing", repr(value), "Take it out of the list.")
-        try:
-            repeated = value in seen
-            seen.add(value)
-        except TypeError:
-            raise ParameterError(f"{role} must be plain values", type(value).__name__, way_out) from None
-        if repeated:
-            raise ParameterError(f"{role} must not repeat", repr(value), "List each once.")
-    return listed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicList:
+    """A list of the caller, matched to the declared type of its column.
+
+    Parameters
+    ----------
+    role
+        What the list is of, candidates or groups; also the name of its table in the engine.
+    declared
+        The type of the column, as DuckDB calls it.
+    places
+        A pyarrow table of each value's ``place`` in the list and the ``value``.
+    """
+
+    role: str
+    declared: str
+    places: Any
+
+    def register(self, engine: Engine) -> None:
+        """Create the engine's table of that role with columns ``place`` and ``value``, of the column's declared type."""
+        engine.register("listed", self.places)
+        engine.run(
+            f"CREATE TEMP TABLE {self.role} AS SELECT place, TRY_CAST(value AS {self.declared}) AS value FROM listed"
+        )
 
 
-def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> None:
-    """Create the engine's table of that role with columns ``place`` and ``value``, of the column's declared type."""
+def match_list(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> PublicList:
+    """Bring a list to the declared type of its column, or refuse it; its table is then in the engine."""
     import pyarrow as pa
 
     array: Any = None
-    values = [_dated(value, declared) for value in values]
+    values = [_read_date(value, declared) for value in values]
     python, carrier = ((int, Decimal), declared.lower()) if declared.startswith("DECIMAL(") else _CARRIERS[declared]
-    wrong = next((value for value in values if not _is(value, python)), None)
+    wrong = next((value for value in values if not _is_one_of(value, python)), None)
     if wrong is None:
         try:
-            array = _array(values, carrier)
+            array = _make_array(values, carrier)
         except (pa.ArrowException, ValueError, OverflowError):  # a value that the type cannot hold
             wrong = f"{len(values)} {role}, one of them out of range"
     if array is None:
@@ -86,17 +86,19 @@ def register_listed(engine: Engine, role: str, values: Sequence[Item], *, column
             f"{wrong!r} for column {column!r}",
             f"Convert the {role}; columns of CSV and JSON files are text.",
         )
-    engine.register("listed", pa.table({"place": pa.array(range(len(values)), pa.int32()), "value": array}))
-    engine.run(f"CREATE TEMP TABLE {role} AS SELECT place, TRY_CAST(value AS {declared}) AS value FROM listed")
+    places = pa.table({"place": pa.array(range(len(values)), pa.int32()), "value": array})
+    listed = PublicList(role=role, declared=declared, places=places)
+    listed.register(engine)
     if engine.rows(f"SELECT count(DISTINCT value) FROM {role}") != [(len(values),)]:
         raise ColumnTypeError(
             f"{role} must stay distinct in the {_COLUMNS[role]} column's type",
             f"two that are one in {declared}",
             "List each once, in the precision of the column.",
         )
+    return listed
 
 
-def _dated(value: Item, declared: str) -> Item:
+def _read_date(value: Item, declared: str) -> Item:
     """Read a date or moment written as in ISO 8601, as lists in text files have them; leave all else for the type check."""
     kind = {"DATE": dt.date, "TIMESTAMP": dt.datetime}.get(declared.partition("_")[0])
     if kind is None or not isinstance(value, str):
@@ -107,8 +109,8 @@ def _dated(value: Item, declared: str) -> Item:
         return value
 
 
-def _is(value: object, python: tuple[type, ...]) -> bool:
-    """Instance check that keeps truth values from being numbers, moments from being dates, and zones out."""
+def _is_one_of(value: object, python: tuple[type, ...]) -> bool:
+    """Tell whether a value is of these types; truth values are no numbers, moments no dates, and zones are left out."""
     if isinstance(value, bool) or bool in python:
         return isinstance(value, bool) and bool in python
     if isinstance(value, dt.datetime) and dt.datetime not in python:
@@ -116,7 +118,7 @@ def _is(value: object, python: tuple[type, ...]) -> bool:
     return isinstance(value, python) and getattr(value, "tzinfo", None) is None
 
 
-def _array(listed: Sequence[Item], carrier: str) -> Any:
+def _make_array(listed: Sequence[Item], carrier: str) -> Any:
     import pyarrow as pa
 
     values: list[Any] = list(listed)  # of the carrier's own types, checked before
