@@ -106,6 +106,6 @@ def test_mechanisms_that_are_told_k_have_their_curve_too(name, k):
 
     ready = MECHANISMS[name].calibrate(cutline.Budget(epsilon=1.0, delta=1e-6), k=k, max_k=20)
     release = ready.release(cutline.OpenHistogram.from_counts({"a": 900, "b": 800, "c": 700}, max_k=20))
-    own, paper = plots._curves(release)
+    own, paper = plots._gap_chances(release)
     assert own.chances[-1] > 0.9
     assert paper.name == "the paper's mechanism"

@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import CutlineError, ParameterError
 from cutline.extras import require
 from cutline.histogram import OpenHistogram
@@ -64,7 +65,7 @@ def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
     path
         Where the figure goes; .png or .svg.
     """
-    curves = _curves(release)
+    curves = _gap_chances(release)
 
     def draw(figure: Any) -> None:
         _title(figure, _what(release), release)
@@ -217,16 +218,16 @@ def _label(item: object, release: Release) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The chance to release against a lone gap, and the smallest gap at which it is 0.9."""
+class GapChances:
+    """How likely a mechanism is to release against the size of a lone gap, and the smallest gap at which it is 0.9."""
 
     name: str
-    gaps: Any
-    chances: Any
+    gaps: IntArray
+    chances: FloatArray
     needed: int
 
 
-def _curves(release: Release) -> list[Curve]:
+def _gap_chances(release: Release) -> list[GapChances]:
     """Return the curves of this mechanism and of the paper's at the same budget, or none if they cannot be known."""
     if release.budget is None or "max_k" not in release.mechanism:
         return []
@@ -242,26 +243,28 @@ def _curves(release: Release) -> list[Curve]:
         paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
         cut = public.get("k") or public.get("target") or public.get("min_k") or 1
         drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
-        needed = {name: one_gap(ready.chance, max_k=ready.max_k, k=cut) for name, ready in drawn.items()}
+        needed = {name: one_gap(each.chance, max_k=each.max_k, k=cut) for name, each in drawn.items()}
         farthest = min(int(2.4 * max(needed.values())), 1 << 20)
         gaps = np.unique(
             np.append(np.linspace(1, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
         )
         return [
-            Curve(name=name, gaps=gaps, chances=np.array([_chance(ready, cut, g) for g in gaps]), needed=needed[name])
-            for name, ready in drawn.items()
+            GapChances(
+                name=name, gaps=gaps, chances=np.array([_chance(each, cut, g) for g in gaps]), needed=needed[name]
+            )
+            for name, each in drawn.items()
         ]
     except (CutlineError, TypeError, AttributeError):  # a mechanism whose parameters are others
         return []
 
 
-def _chance(ready: Any, cut: int, gap: int) -> float:
+def _chance(mechanism: Any, cut: int, gap: int) -> float:
     """Return the exact chance that exactly the items above a lone gap are released."""
-    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=ready.max_k)
-    return float(ready.chance(histogram, cut))
+    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=mechanism.max_k)
+    return float(mechanism.chance(histogram, cut))
 
 
-def _draw_curves(axes: Any, curves: list[Curve]) -> None:
+def _draw_curves(axes: Any, curves: list[GapChances]) -> None:
     axes.set_title("What the mechanism can see (public, no data)", fontsize=10.5, loc="left", pad=10)
     styles = ({"color": _BLUE, "linewidth": 2.4}, {"color": _ORANGE, "linewidth": 1.8, "linestyle": (0, (5, 2))})
     for curve, style in zip(curves, styles, strict=False):
@@ -281,7 +284,7 @@ def _draw_curves(axes: Any, curves: list[Curve]) -> None:
     axes.legend(loc="center right", frameon=False, fontsize=9.2, labelspacing=1.0, borderaxespad=0.2)
 
 
-def _save(draw: Any, path: str | os.PathLike[str], *, size: tuple[float, float]) -> None:
+def _save(draw: Callable[[Any], None], path: str | os.PathLike[str], *, size: tuple[float, float]) -> None:
     target = Path(path)
     suffix = target.suffix.lower().removeprefix(".")
     if suffix not in ("png", "svg"):

@@ -10,7 +10,7 @@ import pytest
 
 from cutline import Budget, StableTopK
 from cutline.errors import MissingExtraError, ParameterError
-from cutline.interop.concentration import certified_rho, concentrated
+from cutline.interop.concentration import bound_by_zcdp, certified_rho
 from cutline.interop.opendp_measurement import stable_top_k_measurement
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Cost, GaussianBit, LimitedDomainDraws, Pure
 
@@ -47,7 +47,7 @@ def test_the_map_is_the_proved_rho_and_the_costs_delta(adjacency: Adjacency, tes
     ours = mechanism(adjacency=adjacency, test=test)
     measurement = stable_top_k_measurement(ours, candidates=8)
     rho, delta = measurement.map(1)
-    assert (rho, delta) == concentrated(ours.cost)
+    assert (rho, delta) == bound_by_zcdp(ours.cost)
     assert delta >= ours.test.delta
     assert measurement.map(0) == (0.0, 0.0)
     assert all(ours.cost.rdp(order) <= rho * order for order in (1.0001, 1.1, 2.0, 8.0, 17.4, 64.0))
@@ -125,4 +125,4 @@ def test_rho_is_above_the_curve_at_every_order_and_not_far(curve) -> None:
 def test_a_table_that_reaches_certainty_has_no_rho() -> None:
     table = BitTable.approximate(epsilon=1.0, delta=0.1)
     with pytest.raises(ParameterError, match="zCDP"):
-        concentrated(Cost.of(table, adjacency=Adjacency.REPLACE))
+        bound_by_zcdp(Cost.of(table, adjacency=Adjacency.REPLACE))

@@ -63,7 +63,7 @@ def certified_rho(curve: Curve, *, relative: float = 1e-3) -> float:
     return -cells[0][0]
 
 
-def concentrated(cost: Cost) -> tuple[float, float]:
+def bound_by_zcdp(cost: Cost) -> tuple[float, float]:
     """Return (rho, delta) such that the cost is delta-approximately rho-zCDP, both rounded up."""
     return sum_up((use.times, certified_rho(use.curve)) for use in cost.uses), cost.delta
 

@@ -30,7 +30,7 @@ from cutline.privacy.composition import Use
 from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import Normal, check_positive
-from cutline.privacy.rules.pld import composed, failing, parts_of
+from cutline.privacy.rules.pld import compose_parts, dominating_parts, law_of_failure
 
 
 def to_event(cost: Cost) -> Any:
@@ -90,17 +90,17 @@ def to_pld(cost: Cost, *, value_discretization_interval: float = 1e-4, tail_mass
 
     check_positive("value_discretization_interval", value_discretization_interval)
     check_positive("tail_mass", tail_mass)
-    interval, parts = value_discretization_interval, parts_of(cost)
+    interval, parts = value_discretization_interval, dominating_parts(cost)
     if parts is None:
         raise ParameterError(
             "a privacy-loss distribution needs uses with a known profile",
             ", ".join(sorted({use.curve.kind for use in cost.uses})),
             "Use to_event_and_delta with the RDP accountant.",
         )
-    law = failing(interval, cost.delta)
+    law = law_of_failure(interval, cost.delta)
     if parts:
         uses = sum(part.times for part in parts)
-        law = composed(parts, interval=interval, tail=tail_mass / (2 * uses)).compose(law)
+        law = compose_parts(parts, interval=interval, tail=tail_mass / (2 * uses)).compose(law)
     # One distribution for both directions: our profiles are the larger of the two already.
     return PrivacyLossDistribution(law)
 

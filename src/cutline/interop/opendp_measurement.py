@@ -10,7 +10,7 @@ import numpy as np
 from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.histogram import ClosedHistogram
-from cutline.interop.concentration import concentrated
+from cutline.interop.concentration import bound_by_zcdp
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy.adjacency import Adjacency
 
@@ -42,7 +42,7 @@ def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
     dp = require("opendp.prelude", extra="opendp", purpose="an OpenDP measurement")
     if isinstance(candidates, bool) or not isinstance(candidates, int | np.integer) or candidates < 1:
         raise ParameterError("candidates must be a whole number of at least 1", f"candidates={candidates}", "")
-    rho, delta = concentrated(mechanism.cost)
+    rho, delta = bound_by_zcdp(mechanism.cost)
 
     def release(counts: list[int]) -> Hashable:
         # A bare tuple: OpenDP 0.16 hangs a record of the call, the private counts included, on any result that accepts

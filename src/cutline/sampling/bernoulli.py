@@ -2,7 +2,8 @@ r"""Exact yes-or-no draws: U < p for a uniform real U whose bits are drawn as fa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,6 @@ from cutline.arrays import BoolArray, FloatArray
 from cutline.errors import ParameterError
 from cutline.sampling.inversion import WORD_BITS, invert
 from cutline.sampling.source import Source, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _CHUNK = 32_768  # the buffers of one chunk stay in the cache: several passes cost about as much as one
 _HEAD_BITS = 62  # p * 2^62 fits in a signed 64-bit integer for p = 1 too, so 1 needs no case of its own

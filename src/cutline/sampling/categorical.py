@@ -25,9 +25,10 @@ def categorical(weights: Weights, *, rng: Source | None = None) -> IntArray:
     IntArray
         The drawn group of each row, shape (rows,).
 
-    Notes ----- `float_weights` has relative error below 2^-40 per weight and `numpy.cumsum` adds one after
-    the other, which is what `cutline.sampling.inversion.invert` asks for; cumulative sums of floats of at
-    least 0 never decrease.
+    Notes
+    -----
+    `float_weights` has relative error below 2^-40 per weight and `numpy.cumsum` adds one after the other, which is
+    what `cutline.sampling.inversion.invert` asks for; cumulative sums of floats of at least 0 never decrease.
 
     Examples
     --------

@@ -19,16 +19,14 @@ worst one more round is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from flint import arb, ctx
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-
-if TYPE_CHECKING:
-    from cutline.sampling.source import Source
+from cutline.sampling.source import Source
 
 Enclose: TypeAlias = Callable[[int, int], Sequence[Any]]
 """``enclose(row, precision)``: balls around the G - 1 inner boundaries of that row."""

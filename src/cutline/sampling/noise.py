@@ -27,13 +27,13 @@ from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
 from cutline.sampling.inversion import WORD_BITS
 from cutline.sampling.source import Source, resolve
+from cutline.sampling.weights import check_scores
 
 Real: TypeAlias = Callable[[], Any]
 """A real number: a ball around it at flint's present precision."""
 
 _ERROR = 2.0**-40  # per unit of 1 + |value|: covers logarithms, the normal quantile and all roundings of float64
 _ROOM_BITS = 192  # beyond twice the bits of U: scores have up to 63 bits, scales may be as small as 2^-60
-_SCORE_LIMIT = 2**62
 
 
 class Noise(Protocol):
@@ -130,7 +130,7 @@ def noisy_argmax(scores: npt.ArrayLike, *, scale: Fraction, noise: Noise, rng: S
     True
     """
     source = resolve(rng)
-    array = _checked(scores)
+    array = check_scores(scores)
     check_scale(scale)
     rows, choices = array.shape
     if choices == 1 or rows == 0:
@@ -180,7 +180,7 @@ def first_above(
     [1]
     """
     source = resolve(rng)
-    array = _checked(scores)
+    array = check_scores(scores)
     check_scale(scale)
     check_scale(threshold_scale)
     rows, tests = array.shape
@@ -271,19 +271,6 @@ def _log_power(bits: int) -> Any:
 
 def _ball(value: Fraction) -> Any:
     return arb(fmpq(fmpz(value.numerator), fmpz(value.denominator)))
-
-
-def _checked(scores: npt.ArrayLike) -> IntArray:
-    array = np.asarray(scores)
-    if array.ndim != 2 or array.shape[1] == 0 or not np.issubdtype(array.dtype, np.integer):
-        raise ParameterError(
-            "scores must be integers in rows of at least one",
-            f"{array.dtype} of {array.ndim} dimensions",
-            "Pass an int64 array of shape (rows, choices).",
-        )
-    if array.size and not (int(array.min()) > -_SCORE_LIMIT and int(array.max()) < _SCORE_LIMIT):
-        raise ParameterError("scores must be below 2**62 in size", "", "Count in larger units.")
-    return array.astype(np.int64, copy=False)
 
 
 def check_scale(scale: Fraction) -> None:

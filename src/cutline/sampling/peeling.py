@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutline.arrays import WordArray
+from cutline.arrays import IntArray, WordArray
 from cutline.errors import ParameterError
 from cutline.sampling.categorical import categorical
 from cutline.sampling.inversion import WORD_BITS
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.uniform import integers_below
 from cutline.sampling.weights import Weights
-
-if TYPE_CHECKING:
-    from cutline.arrays import IntArray
 
 _TAIL_BITS = 44  # what lies below the window weighs less than 2^-44 of the whole
 _RATE_LIMIT = 2**64  # as in `Weights`: past it a lower score is impossible beside any number of members

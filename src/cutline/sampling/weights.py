@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, fmpq, fmpz
 
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-
-if TYPE_CHECKING:
-    from cutline.arrays import FloatArray, IntArray
 
 _SCORE_LIMIT = 2**62  # the difference of two scores fits in 64 bits
 _RATE_LIMIT = 2**64  # past it exp(-rate) is 0 beside any multiplicity that fits in memory (below 2^(2^60))
@@ -67,10 +65,10 @@ class Weights:
     multiplicities: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", _checked_scores(self.scores))
-        object.__setattr__(self, "rate", _checked_rate(self.rate))
+        object.__setattr__(self, "scores", check_scores(self.scores))
+        object.__setattr__(self, "rate", _check_rate(self.rate))
         if self.multiplicities is not None:
-            checked = _checked_multiplicities(self.multiplicities, self.scores.shape)
+            checked = _check_multiplicities(self.multiplicities, self.scores.shape)
             object.__setattr__(self, "multiplicities", checked)
 
     def __repr__(self) -> str:
@@ -200,7 +198,8 @@ def _rational(value: int | Fraction) -> Any:
     return fmpq(fmpz(value.numerator), fmpz(value.denominator))
 
 
-def _checked_scores(scores: npt.NDArray[Any]) -> IntArray:
+def check_scores(scores: npt.ArrayLike) -> IntArray:
+    """Return the scores as int64, or refuse what is not rows of whole numbers below 2^62; no score is shown."""
     array = np.asarray(scores)
     if array.ndim != 2 or array.shape[1] == 0 or not np.issubdtype(array.dtype, np.integer):
         raise ParameterError(
@@ -213,7 +212,7 @@ def _checked_scores(scores: npt.NDArray[Any]) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def _checked_rate(rate: Fraction) -> Fraction:
+def _check_rate(rate: Fraction) -> Fraction:
     if not isinstance(rate, Fraction | int) or rate < 0:
         raise ParameterError(
             "the rate must be an exact number of at least 0",
@@ -223,13 +222,13 @@ def _checked_rate(rate: Fraction) -> Fraction:
     return Fraction(rate)
 
 
-def _checked_multiplicities(counts: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _check_multiplicities(counts: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     way_out = "Pass whole numbers or Fractions of at least 0, with one above 0 in every row."
     array = np.atleast_2d(np.asarray(counts))
     if array.dtype == np.uint64:
         array = array.astype(object)
     if array.dtype == object:
-        array = _checked_objects(array, way_out)
+        array = _check_objects(array, way_out)
     elif np.issubdtype(array.dtype, np.integer):
         array = array.astype(np.int64, copy=False)
     else:
@@ -247,7 +246,7 @@ def _checked_multiplicities(counts: npt.NDArray[Any], shape: tuple[int, ...]) ->
     return array
 
 
-def _checked_objects(array: npt.NDArray[Any], way_out: str) -> npt.NDArray[Any]:
+def _check_objects(array: npt.NDArray[Any], way_out: str) -> npt.NDArray[Any]:
     if {*map(type, array.flat)} <= {int, Fraction}:
         return array.copy()
     exact = np.empty(array.shape, dtype=object)

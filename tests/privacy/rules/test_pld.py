@@ -24,7 +24,7 @@ from cutline.privacy import (
     Pure,
 )
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rules.pld import composed, grid_law, parts_of, pld
+from cutline.privacy.rules.pld import compose_parts, dominating_parts, grid_law, pld
 from cutline.privacy.rules.rdp import rdp
 
 TABLE = BitTable.stability(order=8.0, rdp=0.25, delta=1e-6)
@@ -91,9 +91,9 @@ def test_a_grid_law_dominates_between_the_dots_too(curve, interval: float) -> No
 def test_repeat_is_compose_in_dp_accounting_too(curve, times: int) -> None:
     cost = times * of(curve)
     assert cost == sum((of(curve) for _ in range(times - 1)), of(curve))
-    parts = parts_of(cost)
+    parts = dominating_parts(cost)
     assert parts is not None
-    repeated = composed(parts, interval=1e-3, tail=1e-15)
+    repeated = compose_parts(parts, interval=1e-3, tail=1e-15)
     law = grid_law(curve.profile, interval=1e-3, tail=1e-15, dots=max(2_000, 20_000 // times))
     one = pld_pmf.DensePLDPmf(1e-3, -law.reach, law.masses, law.infinite, True)
     explicit = one

@@ -24,7 +24,7 @@ from cutline.mechanisms.closed_selection import (
 )
 from cutline.release import Law, Release
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
-from cutline.sampling.whole import choice
+from cutline.sampling.uniform import choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from cutline.mechanisms.closed_selection import (
 )
 from cutline.release import Law, Release
 from cutline.sampling import Source, Weights, categorical, probabilities, resolve
-from cutline.sampling.whole import choice, integer_below, subset
+from cutline.sampling.uniform import choice, integer_below, subset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

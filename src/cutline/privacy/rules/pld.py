@@ -78,7 +78,7 @@ def pld(cost: Composition, delta: float) -> float:
     """
     if not cost.delta < delta:
         return math.inf
-    parts = parts_of(cost)
+    parts = dominating_parts(cost)
     if parts is None:
         return math.inf
     if not parts:
@@ -92,11 +92,11 @@ def pld(cost: Composition, delta: float) -> float:
     spread = min(math.sqrt(cost.rdp(2.0)), uses * farthest)  # about the standard deviation of the total loss
     fineness = min(max(_FINENESS, math.sqrt(uses / (6 * _COARSENESS))), _FINEST)
     interval = max(spread / fineness, farthest / _LONGEST)
-    law = composed(parts, interval=interval, tail=tail, give_up=share)
+    law = compose_parts(parts, interval=interval, tail=tail, give_up=share)
     return math.inf if law is None else _smallest_epsilon(law, share, spread)
 
 
-def parts_of(cost: Composition) -> list[Part] | None:
+def dominating_parts(cost: Composition) -> list[Part] | None:
     """Return a dominating profile for each kind of use, all Gaussians merged into one; None if a use has none."""
     parts: list[Part] = []
     squared = Fraction(0)
@@ -112,7 +112,7 @@ def parts_of(cost: Composition) -> list[Part] | None:
     return parts
 
 
-def composed(parts: list[Part], *, interval: float, tail: float, give_up: float = 1.0) -> Any:
+def compose_parts(parts: list[Part], *, interval: float, tail: float, give_up: float = 1.0) -> Any:
     """Return a dp-accounting `DensePLDPmf` that dominates all parts together, every rounding error included.
 
     ``tail`` bounds what is moved to infinity per use to keep the grids short. None as soon as it is plain that rounding
@@ -136,14 +136,14 @@ def composed(parts: list[Part], *, interval: float, tail: float, give_up: float 
     if uses == 1:
         return whole
     # What the transforms can have lost, as one more mechanism that fails with that probability (docs/proofs/pld.md).
-    return whole.compose(failing(interval, min(_transform_error(whole.size, norms), 1.0)))
+    return whole.compose(law_of_failure(interval, min(_transform_error(whole.size, norms), 1.0)))
 
 
 def _transform_error(size: int, norms: float) -> float:
     return _TRANSFORM_ERROR * _ULP * math.log2(2 * size + 2) * math.sqrt(size) * norms
 
 
-def failing(interval: float, probability: float) -> Any:
+def law_of_failure(interval: float, probability: float) -> Any:
     """Return the distribution of a mechanism that reveals everything with this probability and else nothing."""
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
