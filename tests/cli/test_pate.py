@@ -52,7 +52,11 @@ def test_json_is_one_object_with_the_labels(run, votes, tmp_path):
     assert (plain["epsilon"], plain["delta"], plain["releases"], plain["adjacency"]) == (40.0, 1e-6, 20, "replace")
     assert plain["mechanism"]["name"] == "optimal-vote"
     assert plain["seeded"] is False
-    assert Cost.from_dict(plain["cost"]).delta == 0
+    cost = plain["cost"]
+    assert (cost["kinds"], cost["slack"], cost["delta"]) == ({"bit-table": 40}, 0.0, 1e-6)
+    assert 39.9 < cost["epsilon"] <= 40
+    full = json.loads(run("pate", votes, "--teachers", 100, *SURE, "--json", "--full").stdout)
+    assert Cost.from_dict(full["cost"]).summary(1e-6) == cost
     elsewhere = run("pate", votes, "--teachers", 100, *SURE, "--json", "--out", tmp_path / "labels.csv")
     assert json.loads(elsewhere.stdout)["labels"] is None
     assert (tmp_path / "labels.csv").exists()

@@ -36,6 +36,9 @@ class Test(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="With --json: the whole cost, every value of its bit tables included.")
+]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
 Mechanism = Annotated[
     str | None,

@@ -52,6 +52,7 @@ def pate(
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset in the ledger.")] = None,
     analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, if the ledger wants to know.")] = None,
     as_json: o.AsJson = False,
+    full: o.Full = False,
 ) -> None:
     """Turn teachers' votes into labels under differential privacy.
 
@@ -76,8 +77,10 @@ def pate(
     if out is not None:
         write_labels(out, labels.values, box.names, labels.guarantee)
     if as_json:
-        told = labels_dict(labels, budget, shown=out is None)
-        print_json(told | {"unsettled": None if unsettled is None else unsettled.to_dict()})
+        plain = labels.to_dict(full=full) | {"unsettled": None if unsettled is None else unsettled.to_dict()}
+        print_json(
+            plain if out is None else plain | {"labels": None}
+        )  # those that went to a file are not printed again
         return
     _print(labels)
     talk().print(f"Labels written to {out}", soft_wrap=True)
@@ -136,28 +139,6 @@ def _draw(aggregator: Aggregator, box: BallotBox) -> Labels:
     votes = box.votes if box.ballots is None else aggregator.tally(box.ballots, box.scores)
     assert votes is not None  # noqa: S101 - a box holds one or the other
     return aggregator.release(votes)
-
-
-def labels_dict(labels: Labels, budget: Budget, *, shown: bool) -> dict[str, Any]:
-    """Return the object that ``pate --json`` prints; the labels themselves only if they go nowhere else."""
-    from cutline import __version__
-
-    return {
-        "queries": labels.queries,
-        "answered": labels.answered,
-        "withheld": labels.withheld,
-        "partly": labels.partial,
-        "labels": [list(row) for row in labels.outcomes] if shown else None,
-        "mechanism": dict(labels.mechanism),
-        "adjacency": str(labels.cost.adjacency),
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "releases": budget.releases,
-        "cost": labels.cost.to_dict(),
-        "guarantee": labels.guarantee,
-        "seeded": labels.seeded,
-        "version": __version__,
-    }
 
 
 def _print(labels: Labels) -> None:

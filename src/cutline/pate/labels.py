@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import digits_up
+from cutline.version import __version__
 
-LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where none was given
+LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
 LabelLaw: TypeAlias = Mapping[LabelRow, float]
 
 MISSING = -1
@@ -74,27 +75,63 @@ class Labels:
     @property
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, queries, adjacency; the same whatever the labels."""
-        epsilon, delta = self.stated()
-        span = "this one query" if self.queries == 1 else f"these {self.queries} queries together"
-        shape = f"{self.mechanism['teachers']} teachers, {self.mechanism['labels']} labels"
-        sentence = (
-            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {_PROTECTS[self.cost.adjacency]}; covers {span}, "
-            f"whatever the labels; {self.mechanism['name']} with {shape}."
+        return state_label_guarantee(
+            self.mechanism, cost=self.cost, budget=self.budget, queries=self.queries, seeded=self.seeded
         )
-        return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
 
     def stated(self) -> tuple[float, float]:
-        """Return the budget if the batch fits it; otherwise the batch's own cost speaks."""
-        if self.budget is not None and self.queries <= self.budget.releases:
-            total = Budget(epsilon=self.budget.epsilon, delta=self.budget.delta)
-            if total.fits(self.cost):
-                return total.epsilon, total.delta
-        delta = self.budget.delta if self.budget is not None else _STATED_DELTA
-        delta = delta if 2 * self.cost.delta < delta else min(2 * self.cost.delta, (1 + self.cost.delta) / 2)
-        # Deltas that add up to 1 promise nothing; the sentence must say that rather than fail after the release.
-        return (self.cost.epsilon(delta), delta) if delta < 1 else (math.inf, 1.0)
+        """Return the epsilon and delta of the guarantee."""
+        return stated_epsilon_delta(self.cost, budget=self.budget, queries=self.queries)
+
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """Return everything as plain data for JSON: the cost in a few values, or in full as `Cost.to_dict` writes it."""
+        budget = self.budget
+        _, delta = self.stated()
+        # Deltas that add up to 1 leave no delta to convert to: at any other, the summary says that there is no epsilon.
+        delta = delta if delta < 1 else _STATED_DELTA
+        return {
+            "queries": self.queries,
+            "answered": self.answered,
+            "withheld": self.withheld,
+            "partly": self.partial,
+            "labels": [list(row) for row in self.outcomes],
+            "mechanism": dict(self.mechanism),
+            "adjacency": str(self.cost.adjacency),
+            "epsilon": budget.epsilon if budget else None,
+            "delta": budget.delta if budget else None,
+            "releases": budget.releases if budget else None,
+            "cost": self.cost.to_dict() if full else self.cost.summary(delta),
+            "guarantee": self.guarantee,
+            "seeded": self.seeded,
+            "version": __version__,
+        }
 
 
 def label_rows(values: Int8Array) -> list[LabelRow]:
-    """Return the rows of (queries, labels) values as outcomes of a law."""
+    """Return the rows of (queries, labels) values as outcomes of an aggregator's law."""
     return [tuple(None if value == MISSING else value for value in row) for row in values.tolist()]
+
+
+def state_label_guarantee(
+    mechanism: Mapping[str, Any], *, cost: Cost, budget: Budget | None, queries: int, seeded: bool
+) -> str:
+    """Return the sentence that comes with the labels of ``queries`` queries; it can be said before any vote is read."""
+    epsilon, delta = stated_epsilon_delta(cost, budget=budget, queries=queries)
+    span = "this one query" if queries == 1 else f"these {queries} queries together"
+    sentence = (
+        f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {_PROTECTS[cost.adjacency]}; covers {span}, "
+        f"whatever the labels; {mechanism['name']} with {mechanism['teachers']} teachers, {mechanism['labels']} labels."
+    )
+    return sentence + (" Drawn with a seeded generator: a simulation, not a release." if seeded else "")
+
+
+def stated_epsilon_delta(cost: Cost, *, budget: Budget | None, queries: int) -> tuple[float, float]:
+    """Return the budget if the cost of the whole batch fits it; otherwise epsilon and delta of that cost itself."""
+    if budget is not None and queries <= budget.releases:
+        total = Budget(epsilon=budget.epsilon, delta=budget.delta)
+        if total.fits(cost):
+            return total.epsilon, total.delta
+    delta = budget.delta if budget is not None else _STATED_DELTA
+    delta = delta if 2 * cost.delta < delta else min(2 * cost.delta, (1 + cost.delta) / 2)
+    # Deltas that add up to 1 promise nothing; the sentence must say that rather than fail after the release.
+    return (cost.epsilon(delta), delta) if delta < 1 else (math.inf, 1.0)

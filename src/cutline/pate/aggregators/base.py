@@ -14,7 +14,7 @@ from cutline.errors import LawTooLarge, ParameterError
 from cutline.pate.ballots import Ballots, check_whole, count_ballots, limit_ballots
 from cutline.pate.labels import LabelLaw, Labels
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.sampling import Source
+from cutline.sampling import Source, resolve
 
 Votes: TypeAlias = npt.NDArray[Any]
 
@@ -41,7 +41,7 @@ class Panel(TypedDict):
 class Aggregator(ABC):
     r"""The base of all aggregators: frozen, keyword-only, public parameters only.
 
-    A subclass adds its own parameters and the methods `spend`, `cost`, `release` and `law`.
+    A subclass adds its own parameters and the methods `spend`, `cost`, `draw` and `law`.
 
     Parameters
     ----------
@@ -148,12 +148,24 @@ class Aggregator(ABC):
         """The cost of one query, answered or not."""
 
     @abstractmethod
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
-        """Answer a batch of queries; votes have shape (queries, width)."""
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        """Draw the labels of a batch of queries: 1, 0, or -1 where a label is not answered."""
 
     @abstractmethod
     def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query, to a relative 1e-12; votes have shape (width,)."""
+
+    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
+        """Answer a batch of queries, and say what that cost; votes have shape (queries, width)."""
+        source = resolve(rng)
+        values = self.draw(votes, source)
+        return Labels(
+            values=values,
+            cost=len(values) * self.cost,
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+        )
 
     def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
         """Turn ballots (teachers, queries, labels) into votes; votes of disjoint groups of teachers add up."""
@@ -196,16 +208,6 @@ class Aggregator(ABC):
             array = np.minimum(array, np.asarray(self.teachers, dtype=np.uint64))
         return array.astype(np.int64, copy=False)
 
-    def to_labels(self, values: Int8Array, source: Source) -> Labels:
-        """Wrap released values with what they cost."""
-        return Labels(
-            values=values,
-            cost=len(values) * self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
-
     def check_law_size(self, outcomes: int) -> None:
         """Raise if a law has too many outcomes to be listed."""
         if outcomes > _LARGEST_LAW:
@@ -217,10 +219,10 @@ class Aggregator(ABC):
         """Return name and public parameters as plain data."""
         limit = {} if self.limit is None else {"limit": self.limit}
         shared = {"name": self.name, "teachers": self.teachers, "labels": self.labels}
-        return shared | limit | self.own_parameters() | {"adjacency": str(self.adjacency)}
+        return shared | limit | self.public_parameters() | {"adjacency": str(self.adjacency)}
 
-    def own_parameters(self) -> dict[str, Any]:
-        """Return what a description holds beyond the shared parameters, as plain data."""
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the aggregator's own parameters as plain data."""
         return {}
 
 

@@ -56,7 +56,7 @@ class GaussianVote(CoinVote):
         x = counts / self.sigma - self.offset
         return ndtr(x), ndtr(-x)
 
-    def own_parameters(self) -> dict[str, Any]:
+    def public_parameters(self) -> dict[str, Any]:
         return {"sigma": self.sigma}
 
 

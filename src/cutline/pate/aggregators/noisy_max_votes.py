@@ -16,10 +16,10 @@ from cutline.mechanisms.adaptive.noisy_max_laws import normal_law
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes
 from cutline.pate.aggregators.gaussian_votes import vector_cost, vector_sigma
 from cutline.pate.ballots import Ballots, check_powerset, count_powersets
-from cutline.pate.labels import LabelLaw, Labels
+from cutline.pate.labels import LabelLaw
 from cutline.privacy import Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
-from cutline.sampling import Source, resolve
+from cutline.sampling import Source
 from cutline.sampling.noise import NORMAL, noisy_argmax
 
 
@@ -55,11 +55,10 @@ class NoisyMaxVote(Aggregator):
     def rows(self, winners: IntArray) -> Int8Array:
         """Return the labels that each winner stands for."""
 
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
-        """Answer a batch of queries; the argmax of continuous noise, drawn exactly."""
-        source = resolve(rng)
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        """Answer every query by the argmax of continuous noise, drawn exactly."""
         winners = noisy_argmax(self.read_votes(votes), scale=Fraction(self.sigma), noise=NORMAL, rng=source)
-        return self.to_labels(self.rows(winners), source)
+        return self.rows(winners)
 
     def law(self, votes: Votes) -> LabelLaw:
         """Return the law of one query by certified integration, to a relative 1e-12."""
@@ -69,7 +68,7 @@ class NoisyMaxVote(Aggregator):
         rows = self.rows(np.arange(self.width)).tolist()
         return {tuple(row): chance for row, chance in zip(rows, chances.tolist(), strict=True)}
 
-    def own_parameters(self) -> dict[str, Any]:
+    def public_parameters(self) -> dict[str, Any]:
         return {"sigma": self.sigma}
 
 

@@ -11,13 +11,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from cutline.arrays import FloatArray, IntArray
+from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes, moved_labels
 from cutline.pate.aggregators.calibration import voting_table
-from cutline.pate.labels import LabelLaw, Labels
+from cutline.pate.labels import LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter
-from cutline.sampling import Source, resolve
+from cutline.sampling import Source
 from cutline.sampling.coins import Coins
 
 
@@ -33,12 +33,10 @@ class CoinVote(Aggregator):
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of yes and of no, each with full relative accuracy."""
 
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
         """Answer every label of a batch of queries."""
-        source = resolve(rng)
         # Coins clip counts as they look them up: to clip a large batch here as well would take longer than the tosses.
-        values = self.coins().toss(self.check_votes(votes), rng=source).view(np.int8)
-        return self.to_labels(values, source)
+        return self.coins().toss(self.check_votes(votes), rng=source).view(np.int8)
 
     def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query, a product of coins, to a relative 1e-12."""

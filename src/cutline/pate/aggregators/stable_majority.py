@@ -14,9 +14,9 @@ from cutline.arrays import Int8Array, IntArray
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
 from cutline.pate.aggregators.calibration import stability_table
-from cutline.pate.labels import MISSING, LabelLaw, Labels
+from cutline.pate.labels import MISSING, LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter
-from cutline.sampling import Source, bernoulli, resolve
+from cutline.sampling import Source, bernoulli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,11 @@ class StableMajority(Aggregator):
         """The cost of one query."""
         return TableTest(table=self.table).cost(self.adjacency)
 
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
-        """Answer a batch of queries."""
-        source = resolve(rng)
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        """Answer all labels of a query, or none."""
         counts = self.read_votes(votes)
         passed = bernoulli(self.table(self._distances(counts)), rng=source)
-        values = np.where(passed[:, None], majorities(counts, self.teachers), np.int8(MISSING))
-        return self.to_labels(values, source)
+        return np.where(passed[:, None], majorities(counts, self.teachers), np.int8(MISSING))
 
     def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query."""

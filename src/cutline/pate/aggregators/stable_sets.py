@@ -19,9 +19,9 @@ from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
 from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
 from cutline.pate.aggregators.stable_majority import confidences, majorities
-from cutline.pate.labels import MISSING, LabelLaw, LabelRow, Labels, label_rows
+from cutline.pate.labels import MISSING, LabelLaw, LabelRow, label_rows
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.sampling import Source, resolve
+from cutline.sampling import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,32 +91,31 @@ class StableSetVote(Aggregator):
         return Cost(adjacency=self.adjacency, uses=self.chooser.cost(constants).uses + self.test.cost(constants).uses)
 
     @abstractmethod
-    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+    def rank_labels(self, counts: IntArray) -> tuple[IntArray, IntArray]:
         """Return, for rows of counts, every label's rank from 0, and the gaps below the ranks 1..max_k."""
 
     @abstractmethod
-    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:
+    def answer_set(self, counts: IntArray, inside: BoolArray) -> Int8Array:
         """Return the labels that go out where ``inside`` says which labels are in the released set."""
 
-    def release(self, votes: Votes, *, rng: Source | None = None) -> Labels:
-        """Answer a batch of queries. How large a withheld set would have been is not shown."""
-        source = resolve(rng)
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        """Answer a stable set of labels, or withhold the query. How large a withheld set would have been is not shown."""
         counts = self.read_votes(votes)
-        ranks, gaps = self.ranked(counts)
+        ranks, gaps = self.rank_labels(counts)
         constants = self.constants(self.adjacency)
         scores = self.preference.scores(gaps)
         chosen = self.preference.choices[self.chooser.draw(scores, constants, source)]
         gap = np.take_along_axis(gaps, chosen[:, None] - 1, axis=1)[:, 0]
         passed = self.test.passes(gap, self.chooser.slack(scores, constants), constants, source)
-        values = self.answers(counts, ranks < chosen[:, None])
+        values = self.answer_set(counts, ranks < chosen[:, None])
         values[~passed] = MISSING
-        return self.to_labels(values, source)
+        return values
 
     def law(self, votes: Votes) -> LabelLaw:
         """Return the exact law of one query, to a relative 1e-12."""
         self.check_law_size(self.labels + 1)
         counts = self.read_votes(votes, dimensions=1)[None, :]
-        ranks, gaps = self.ranked(counts)
+        ranks, gaps = self.rank_labels(counts)
         constants = self.constants(self.adjacency)
         scores, choices = self.preference.scores(gaps), self.preference.choices
         window = gaps[0, choices - 1]
@@ -125,11 +124,11 @@ class StableSetVote(Aggregator):
         yes, no = self.test.chances(window, slack, constants)
         law: dict[LabelRow, float] = {(None,) * self.labels: float((chance * no).sum())}
         for k, p in zip(choices.tolist(), (chance * yes).tolist(), strict=True):
-            [row] = label_rows(self.answers(counts, ranks < k))
+            [row] = label_rows(self.answer_set(counts, ranks < k))
             law[row] = law.get(row, 0.0) + p
         return law
 
-    def own_parameters(self) -> dict[str, Any]:
+    def public_parameters(self) -> dict[str, Any]:
         window = {"min_k": self.preference.min_k, "max_k": self.preference.max_k}
         return window | {"choose": self.chooser.name, "test": self.test.name}
 
@@ -157,12 +156,12 @@ class StableTopKVote(StableSetVote):
         """Take the relation as it is: counts move as it says."""
         return adjacency
 
-    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
-        ranks, top = ranking(counts)
+    def rank_labels(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        ranks, top = rank_scores(counts)
         below = np.concatenate([top[:, 1:], np.zeros((len(top), 1), dtype=np.int64)], axis=1)
         return ranks, (top - below)[:, : self.preference.max_k]
 
-    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:  # noqa: ARG002 - a set of labels is its own answer
+    def answer_set(self, counts: IntArray, inside: BoolArray) -> Int8Array:  # noqa: ARG002 - a set of labels is its own answer
         values: Int8Array = inside.astype(np.int8)
         return values
 
@@ -196,16 +195,16 @@ class StableConfident(StableSetVote):
         """Take REPLACE always: confidences move both ways even when one ballot joins."""
         return Adjacency.REPLACE
 
-    def ranked(self, counts: IntArray) -> tuple[IntArray, IntArray]:
-        ranks, top = ranking(confidences(counts, self.teachers))
+    def rank_labels(self, counts: IntArray) -> tuple[IntArray, IntArray]:
+        ranks, top = rank_scores(confidences(counts, self.teachers))
         gaps = np.concatenate([top[:, :-1] - top[:, 1:], 2 * top[:, -1:]], axis=1)
         return ranks, gaps[:, : self.preference.max_k]
 
-    def answers(self, counts: IntArray, inside: BoolArray) -> Int8Array:
+    def answer_set(self, counts: IntArray, inside: BoolArray) -> Int8Array:
         return np.where(inside, majorities(counts, self.teachers), np.int8(MISSING))
 
 
-def ranking(scores: IntArray) -> tuple[IntArray, IntArray]:
+def rank_scores(scores: IntArray) -> tuple[IntArray, IntArray]:
     """Return every label's rank from 0, ties by index, and the scores by rank."""
     order = np.argsort(-scores, axis=1, kind="stable")
     ranks = np.empty_like(order)

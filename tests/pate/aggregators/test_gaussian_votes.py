@@ -1,0 +1,74 @@
+"""Noisy counts compared with half of the teachers, as the coins they are."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from scipy.special import log_ndtr, ndtr
+
+from cutline.errors import ParameterError
+from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
+from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
+from cutline.privacy import Adjacency
+
+ADDS, REPLACES = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+
+
+def dearest_pair(x, order):
+    """The largest Rényi divergence between coins Phi(x) that follow each other, by its definition."""
+    pairs = [(x[1:], x[:-1]), (x[:-1], x[1:])]
+    return max(
+        np.log(
+            np.exp(order * log_ndtr(a) + (1 - order) * log_ndtr(b))
+            + np.exp(order * log_ndtr(-a) + (1 - order) * log_ndtr(-b))
+        ).max()
+        / (order - 1)
+        for a, b in pairs
+    )
+
+
+def test_charges():
+    shape = {"sigma": 10.0, "teachers": 50, "labels": 9}
+    for adjacency, moved in ((ADDS, 2), (REPLACES, 4)):
+        vector = PateGaussian(**shape, adjacency=adjacency).cost.rdp(8.0)
+        tau = PateTau(**shape, adjacency=adjacency, limit=2).cost.rdp(8.0)
+        bits = BinaryVote(**shape, adjacency=adjacency).cost.rdp(8.0)
+        assert vector == pytest.approx(9 * 8 / 200)
+        assert tau == pytest.approx(moved * 8 / 200)
+        assert bits / vector == pytest.approx(2 / math.pi, rel=0.02)
+
+
+def test_the_bit_is_charged_for_its_dearest_pair():
+    """Against the definition, over the counts there can be; what lies beyond them may only add."""
+    vote = BinaryVote(sigma=1.5, teachers=7, labels=1)
+    for order in (1.5, 3.0, 9.0):
+        inside, beyond = (dearest_pair(np.arange(most + 1) / 1.5 - 7 / 3, order) for most in (7, 40))
+        assert inside <= vote.cost.rdp(order)
+        assert vote.cost.rdp(order) == pytest.approx(beyond, rel=1e-9)
+
+
+def test_the_coin_is_phi_and_one_half_is_exact():
+    vote = PateGaussian(sigma=4.0, teachers=8, labels=2)
+    assert vote.law(np.array([4, 4])) == {(a, b): 0.25 for a in (0, 1) for b in (0, 1)}
+    coins = vote.coins()
+    assert coins.bias(4) == Fraction(1, 2)
+    with ctx.workprec(200):
+        assert abs(float(coins.bias(6)) - ndtr(0.5)) < 1e-15
+        assert coins.bias(6).overlaps((1 + (arb(1) / 2 / arb(2).sqrt()).erf()) / 2)
+    assert coins.first.tolist() == [int(p * 2**8) for p in ndtr((np.arange(9) - 4) / 4)]
+
+
+def test_limits_belong_to_pate_tau():
+    with pytest.raises(ParameterError, match="pate-tau"):
+        PateGaussian(sigma=1.0, teachers=3, labels=2, limit=1)
+    with pytest.raises(ParameterError, match="needs a ballot limit"):
+        PateTau(sigma=1.0, teachers=3, labels=2)
+
+
+def test_noise_that_is_no_number_is_refused():
+    for kind in (PateGaussian, BinaryVote, GNMax, PowersetVote):
+        for sigma in (0.0, -1.0, math.nan, math.inf):
+            with pytest.raises(ParameterError, match="sigma"):
+                kind(sigma=sigma, teachers=3, labels=2)
