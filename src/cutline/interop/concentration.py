@@ -1,4 +1,4 @@
-r"""The smallest zCDP parameter we can prove for a curve: what libraries that know only zCDP must be told.
+r"""The smallest zCDP parameter we can prove for a curve, for libraries that account in zCDP only.
 
 A bit table is shaped for one Rényi order, so a straight line above its whole curve is loose. Cutline itself never charges
 it; it is for export alone.

@@ -1,18 +1,18 @@
-r"""Our costs in the words of dp-accounting: events for its accountants, and privacy-loss distributions to compose.
+r"""Our costs as dp-accounting's events, for its accountants, and as its privacy-loss distributions, to compose.
 
-What 0.6.0 can hear, and what we therefore say:
+Which event stands for which use, and which accountants of version 0.6.0 accept it:
 
 =====================  ========================================  =====================================================
-use                    event                                     heard by
+use                    event                                     accepted by
 =====================  ========================================  =====================================================
 Gaussian               ``GaussianDpEvent``                       RDP accountant exactly; PLD accountant exactly under
                                                                  ADD_REMOVE, with doubled sensitivity under REPLACE
 all others             ``ZCDpEvent``, the smallest rho we prove  RDP accountant; the PLD accountant refuses it
 =====================  ========================================  =====================================================
 
-No event stands for a Rényi curve, an exponential mechanism, a two-point law or a delta, so zCDP is the honest word for all
-of them: nearly free for bounded range, dear for a bit table, which is shaped for one order. A delta cannot be said at all
-(`to_event` refuses; `to_event_and_delta` takes it off the target). `to_pld` says everything, deltas included.
+The library has no event for a Rényi curve, an exponential mechanism, a two-point law or a delta, so all of them are given as
+zCDP. That loses almost nothing for bounded range, and much for a bit table, which is shaped for one order. A delta has no event
+at all: `to_event` refuses it, and `to_event_and_delta` takes it off the target. `to_pld` carries everything, deltas included.
 
 ``RandomizedResponseDpEvent`` is never used, though it fits pure steps: the PLD accountant of 0.6.0 composes it once, whatever
 the count of the `SelfComposedDpEvent` around it.

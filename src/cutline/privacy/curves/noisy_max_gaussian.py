@@ -21,7 +21,7 @@ class NoisyMaxGaussian:
 
     **Privacy.** One person moves each number by at most ``change``, in any directions. The smaller of the paper's bound
     ``2 a c^2 / sigma^2 + ln K / (a-1)`` and of releasing all K noisy numbers, ``a K c^2 / (2 sigma^2)``
-    [ZW22, Corollary; docs/proofs/noisy-max.md].
+    [ZW22, Corollary; docs/errata.md].
     """
 
     kind: ClassVar[str] = "rnm-gaussian"
