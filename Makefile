@@ -24,9 +24,10 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with progress
 	$(BIN)/cutline verify
 
-reproduce: $(VENV)/extras.done  ## the paper's experiments into docs/reproduce; CUTLINE_DATA names the data, without it they are generated
-	for name in $$($(BIN)/python -c "from experiments.registry import EXPERIMENTS; print(*EXPERIMENTS)"); do \
-		$(BIN)/cutline reproduce $$name --out docs/reproduce || exit 1; \
+reproduce: OUT ?= $(if $(CUTLINE_DATA),docs/reproduce,reproduce)
+reproduce: $(VENV)/extras.done  ## the paper's experiments on the data in CUTLINE_DATA into docs/reproduce; without it on generated data into reproduce/
+	for name in $$($(BIN)/python -m experiments | cut -d " " -f 1); do \
+		$(BIN)/python -m experiments $$name --out $(OUT) || exit 1; \
 	done
 
 bench: $(VENV)/bench.done  ## measure; ratios within one run

@@ -1,1 +1,1 @@
-r"""Data made up for demonstrations and, later, the experiments of the paper."""
+"""The paper's experiments, run as ``python -m experiments NAME``; they use Cutline as anybody would and ship to nobody."""

@@ -5,7 +5,7 @@ No trials: the law of a release is known exactly, so every number here is comput
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -19,10 +19,9 @@ from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
 from experiments.datasets import LogData, available, load_log
-from experiments.report import BLUE, GREEN, INK, ORANGE, PURPLE, Cell, Figure, Report, Table
-from experiments.rivals import share_spent
-from experiments.setting import Setting
-from experiments.trials import run_cells
+from experiments.figures import BLUE, GREEN, INK, ORANGE, PURPLE, Figure
+from experiments.report import Cell, Report, Table
+from experiments.trials import Setting, run_cells
 
 DATA = ("foursquare_nyc", "foursquare_tky", "brightkite", "gowalla", "kuala-lumpur", "fimi_retail")
 EPSILONS = tuple(round(0.05 * 2 ** (step / 4), 3) for step in range(25))  # 0.05 to 3.2
@@ -76,9 +75,9 @@ def run(setting: Setting) -> Report:
     generated = " (generated logs)" if setting.data is None else ""
     return Report(
         name="adaptive-k",
-        title="Where the top ends: StableTopK with its own k",
+        title=f"Where the top ends: StableTopK with its own k{generated}",
+        notes=(*(log.note for log in logs.values()), *absent),
         parts=[
-            *_introduction(logs, absent),
             Figure(
                 name="release",
                 title=f"Chance that a set is released, against epsilon{generated}",
@@ -94,7 +93,6 @@ def run(setting: Setting) -> Report:
             ),
             _chances(answers, logs),
             _cuts(answers, logs),
-            _conclusion(answers, logs),
         ],
     )
 
@@ -166,34 +164,6 @@ def smallest_epsilon(answers: Mapping[float, Answers], log: str, variant: str, *
     return min(enough, default=None)
 
 
-def _paper_spends(epsilon: float) -> str:
-    budget = Budget(epsilon=epsilon, delta=DELTA)
-    spent = share_spent(StableTopK.calibrate(budget, max_k=MAX_K, test="paper"), budget)
-    return f"{spent:.2f} of the budget at epsilon = {epsilon:g}"
-
-
-def _introduction(logs: Mapping[str, LogData], absent: Sequence[str]) -> list[str]:
-    low, high = map(_paper_spends, (min(EPSILONS), max(EPSILONS)))
-    setting = (
-        f"One release at a total of (epsilon, delta = {DELTA:g}), one user (for the baskets: one basket) joining or leaving, "
-        f"k chosen by the mechanism from 1 to {MAX_K}. Every number is computed from the exact law of a release; nothing is "
-        "simulated, so the number of trials plays no part."
-    )
-    compared = (
-        "- **paper**: k by the exponential mechanism, the paper's Gaussian test and threshold, its even split, its "
-        f"accounting by zCDP with the right conversion. By the best accounting it costs {low} and {high}: part of its "
-        "distance is accounting. All others spend the whole budget.\n"
-        "- **EM + Gaussian**: the paper's test with the exact threshold, exact accounting and the best split: what is left of "
-        "the distance to the next line is the test's own.\n"
-        "- **EM + table**: the same choice, the optimal bit table as the test, the split that makes the one-gap number "
-        "smallest. The library's default.\n"
-        "- **argmax + table**: the largest gap itself; one bit certifies that it is stable *and* could not have been another.\n"
-        "- **larger k**: EM + table with a public wish for a larger k. A gap counts up to twice the one-gap number and no "
-        "further; going from the first to the last rank is worth a quarter of that."
-    )
-    return [setting, compared, "\n".join(f"- {line}" for line in (*(log.note for log in logs.values()), *absent))]
-
-
 def _needed(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> Table:
     return Table(
         name="needed",
@@ -212,6 +182,7 @@ def _plain(epsilon: float | None) -> str:
 
 
 def _chances(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> Table:
+    wrong = max(found.wrong for result in answers.values() for found in result.values())
     rows: list[tuple[Cell, ...]] = []
     for name, log in logs.items():
         for epsilon in (e for e in answers if e in PRINTED):
@@ -224,6 +195,7 @@ def _chances(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> T
         columns=("data", "epsilon", *VARIANTS, *(f"{variant}, largest gap" for variant in VARIANTS)),
         rows=tuple(rows),
         keys=2,
+        note=f"The largest chance, in any cell, of a set whose last count is tied with the next: {wrong:.1g}.",
     )
 
 
@@ -248,34 +220,6 @@ def _span(found: Answer) -> str | None:
     if found.release < _RARE:
         return None
     return str(found.median) if found.low == found.high else f"{found.median} ({found.low} to {found.high})"
-
-
-def savings(answers: Mapping[float, Answers], logs: Iterable[str], *, over: str = _PAPER) -> list[float]:
-    """Return, by log, the epsilon EM + table needs over the one another needs; only where both are inside the grid."""
-    needed = [[smallest_epsilon(answers, name, variant) for variant in (_EM, over)] for name in logs]
-    return [ours / other for ours, other in needed if ours and other and other > min(answers)]
-
-
-def _conclusion(answers: Mapping[float, Answers], logs: Mapping[str, LogData]) -> str:
-    wrong = max(found.wrong for result in answers.values() for found in result.values())
-    saved, by_test = savings(answers, logs), savings(answers, logs, over=_GAUSSIAN)
-    saving = (
-        f"To release 9 times in 10, EM + table needs {min(saved):.2f} to {max(saved):.2f} of the epsilon the paper's form "
-        f"needs, and {min(by_test):.2f} to {max(by_test):.2f} of what the Gaussian test needs with our accounting, wherever "
-        f"the grid can tell ({len(saved)} of the {len(logs)} logs). "
-        if saved and by_test
-        else ""
-    )
-    return (
-        "## Is what goes out right?\n\n"
-        "A released set is the exact top k at the k that was chosen: no noise enters it. It can be *a* top k rather than "
-        "*the* top k only where the k-th count is tied with the next, and such a set passes the test with probability delta_t "
-        f"at most. The largest such chance in any cell is {wrong:.1g}; the total delta is {DELTA:g}.\n\n"
-        "## What to take from it\n\n"
-        f"{saving}argmax saves the price of choosing, but must see the largest gap stand out from the second: where two gaps "
-        "are alike it withholds. Left alone, every variant cuts a long-tailed log after the first few ranks, since that is "
-        "where the largest gaps are; a clip and a mild public preference trade a little certainty for more items."
-    )
 
 
 def draw(

@@ -7,6 +7,7 @@ first draw together, then their second. What is kept of a run is which ranks wen
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,8 +21,7 @@ from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds, Round
 from cutline.mechanisms.open.top_stable import TopStable
-from cutline.sampling import Source, Weights
-from cutline.sampling.inversion import invert
+from cutline.sampling import Source, Weights, invert
 from cutline.sampling.weights import enclose_boundaries
 
 Taken: TypeAlias = npt.NDArray[np.bool_]
@@ -83,14 +83,15 @@ def _prefixes(histogram: OpenHistogram, cuts: IntArray) -> Taken:
 def _lists(mechanism: LimitedDomain, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     """Draw lists without replacement; every rank is a group of its own, which is the same law."""
     rounds: list[LimitedDomain | Round] = [mechanism.first if isinstance(mechanism, LimitedRounds) else mechanism]
-    groups = _domain(rounds[0])._groups(histogram)
-    scores = np.append(np.repeat(groups.scores[:-1], groups.members[:-1].astype(np.int64)), groups.scores[-1])
-    candidates = len(groups.items)
+    window = _domain(rounds[0])
+    candidates = len(histogram.top(window.max_k))
+    bottom = histogram.counts[window.max_k] + window.adjacency.count_range
+    scores = np.append(histogram.counts[:candidates], bottom)
     taken = np.zeros((runs, len(histogram.items)), dtype=np.bool_)
-    places: dict[tuple[int, int], int] = {}  # which round follows this one after so many items; -1 if none does
+    following: dict[tuple[int, int], int] = {}  # which round follows this one after so many items; -1 if none does
     now, listed, live = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64), np.arange(runs)
     while live.size:
-        domains = [_domain(rounds[place]) for place in now[live].tolist()]
+        domains = [_domain(rounds[number]) for number in now[live].tolist()]
         left = np.concatenate([~taken[live, :candidates], np.ones((len(live), 1), dtype=np.bool_)], axis=1)
         drawn = _draw(scores, left, domains, rng)
         found = drawn < candidates
@@ -100,27 +101,37 @@ def _lists(mechanism: LimitedDomain, histogram: OpenHistogram, runs: int, rng: S
         now[live[full]] = -1
         for row in live[~found].tolist():
             key = int(now[row]), int(listed[row])
-            if key not in places:
-                going = rounds[key[0]]
-                after = None if isinstance(going, LimitedDomain) else going.after(key[1])
-                places[key] = -1 if after is None else len(rounds)
+            if key not in following:
+                ended = rounds[key[0]]
+                after = None if isinstance(ended, LimitedDomain) else ended.after(key[1])
+                following[key] = -1 if after is None else len(rounds)
                 rounds += [] if after is None else [after]
-            now[row], listed[row] = places[key], 0
+            now[row], listed[row] = following[key], 0
         live = live[now[live] >= 0]
     return taken
 
 
-def _domain(going: LimitedDomain | Round) -> LimitedDomain:
-    return going if isinstance(going, LimitedDomain) else going.domain
+def _domain(one: LimitedDomain | Round) -> LimitedDomain:
+    return one if isinstance(one, LimitedDomain) else one.domain
+
+
+def _rate(domain: LimitedDomain) -> Fraction:
+    """Return by how much the logarithm of a weight grows with one count."""
+    return Fraction(domain.epsilon) / domain.adjacency.count_range
+
+
+def _bottom_weight(domain: LimitedDomain) -> Fraction:
+    """Return how many times the weight of one item of its score the bottom has."""
+    return Fraction(domain.max_k) / Fraction(domain.delta)
 
 
 def _draw(scores: IntArray, left: Taken, domains: list[LimitedDomain], rng: Source) -> IntArray:
     """Draw one rank, or the bottom as the last, for each row of what is left, by the Limited Domain of the row."""
     # x = rate * difference + ln(weight) is below 1100 in size wherever exp(x) counts, with a few roundings: the relative
     # error of a weight is below 2^-40, as the exact draw asks.
-    rates = np.array([float(domain._rate) for domain in domains])
+    rates = np.array([float(_rate(domain)) for domain in domains])
     logs = rates[:, None] * (scores - scores.max()).astype(np.float64)
-    logs[:, -1] += [math.log(domain._bottom) for domain in domains]
+    logs[:, -1] += [math.log(_bottom_weight(domain)) for domain in domains]
     logs = np.where(left, logs, -np.inf)
     with np.errstate(under="ignore"):
         sums = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
@@ -128,8 +139,8 @@ def _draw(scores: IntArray, left: Taken, domains: list[LimitedDomain], rng: Sour
 
     def enclose(row: int, _precision: int) -> list[Any]:
         members = left[row].astype(np.int64).astype(object)
-        members[-1] = domains[row]._bottom
-        exact = Weights(scores=scores[None, :], rate=domains[row]._rate, multiplicities=members[None, :])
+        members[-1] = _bottom_weight(domains[row])
+        exact = Weights(scores=scores[None, :], rate=_rate(domains[row]), multiplicities=members[None, :])
         return enclose_boundaries(exact, 0)
 
     return invert(boundaries, enclose, source=rng)
@@ -158,7 +169,7 @@ def _stable_top_k_fixed(mechanism: StableTopKFixed, histogram: OpenHistogram, ru
     taken[~passed] = _lists(mechanism.fallback, histogram, int((~passed).sum()), rng)
     for cut in np.unique(cuts[passed]).tolist():
         rows = np.flatnonzero(passed & (cuts == cut))
-        way = mechanism._way(histogram, cut, passed=True)
+        way = mechanism.continue_after(histogram, cut)
         taken[rows] = _filled_up(way, histogram, len(rows), rng)
     return taken
 

@@ -1,56 +1,112 @@
-r"""Which experiments there are; each is loaded when it is run."""
+r"""Which experiments there are, what each needs, and how its run is described."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from cutline.errors import ParameterError
-
-if TYPE_CHECKING:
-    from experiments.report import Report
-    from experiments.setting import Setting
+from experiments import adaptive_k, exp1, one_gap
+from experiments.datasets import files_of
+from experiments.exp2 import cliff, covid
+from experiments.exp3 import study
+from experiments.report import Report, count_noun
+from experiments.trials import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A name, what it shows, and where it lives as ``module:function``."""
+    """One of the paper's experiments.
+
+    Parameters
+    ----------
+    name
+        How it is called on the command line and in the names of its files.
+    summary
+        What it shows.
+    run
+        Runs it and returns what was found.
+    data
+        Names of the data sets it reads; empty if it reads none.
+    trials
+        How often each cell is repeated unless the caller says otherwise; None if nothing is drawn.
+    """
 
     name: str
     summary: str
-    where: str
+    run: Callable[[Setting], Report]
+    data: tuple[str, ...] = ()
+    trials: int | None = None
 
-    def run(self, setting: Setting) -> Report:
-        """Run the experiment."""
-        module, function = self.where.split(":")
-        report: Report = getattr(importlib.import_module(module), function)(setting)
-        return report
+    def describe_run(self, setting: Setting) -> str:
+        """Return the line that says what was run: on which files, how often, from which seed.
 
-
-EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
-    {
-        name: Experiment(name=name, summary=summary, where=f"experiments.{where}")
-        for name, summary, where in (
-            ("exp1", "share of the true top k found in check-in logs", "places:run"),
-            ("exp2-covid", "top 15 states by daily new cases, ten days together", "covid:run"),
-            ("exp2-covid-cumulative", "the same on cumulative cases", "covid:run_cumulative"),
-            ("exp2-synthetic", "one cliff at k, for k from 10 to 1500", "cliff:run"),
-            (
-                "exp3",
-                "multi-label PATE: what it costs, and what each aggregator makes of the ballots",
-                "multilabel_pate:run",
-            ),
-            ("adaptive-k", "where the top ends: chance of release and chosen k against epsilon", "adaptive_k:run"),
-            ("one-gap", "the gap each mechanism needs, for 1 to 1000 releases", "one_gap_study:run"),
-        )
-    }
-)
+        It is known before any work is done. A hand-written page that carries this line speaks of this run.
+        """
+        if not self.data:
+            source = "No data are read"
+        elif setting.data is None:
+            source = "The data are generated"
+        else:
+            source = f"Read: {', '.join(files_of(self.data, setting.data))}"
+        if self.trials is None:
+            return f"*{source}; nothing is drawn.*"
+        return f"*{source}; {count_noun(setting.repeated(self.trials), 'trial')} a cell, seed {setting.seed}.*"
 
 
-def experiment(name: str) -> Experiment:
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            name="exp1",
+            summary="share of the true top k found in check-in logs",
+            run=exp1.run,
+            data=exp1.DATA,
+            trials=exp1.TRIALS,
+        ),
+        Experiment(
+            name="exp2-covid",
+            summary="top 15 states by daily new cases, ten days together",
+            run=covid.run,
+            data=("covid",),
+            trials=covid.TRIALS,
+        ),
+        Experiment(
+            name="exp2-covid-cumulative",
+            summary="the same on cumulative cases",
+            run=covid.run_cumulative,
+            data=("covid",),
+            trials=covid.TRIALS,
+        ),
+        Experiment(
+            name="exp2-synthetic",
+            summary="one cliff at k, for k from 10 to 1500",
+            run=cliff.run,
+            trials=cliff.TRIALS,
+        ),
+        Experiment(
+            name="exp3",
+            summary="multi-label PATE: what it costs, and what each aggregator makes of the ballots",
+            run=study.run,
+            data=study.DATA,
+            trials=study.TRIALS,
+        ),
+        Experiment(
+            name="adaptive-k",
+            summary="where the top ends: chance of release and chosen k against epsilon",
+            run=adaptive_k.run,
+            data=adaptive_k.DATA,
+        ),
+        Experiment(
+            name="one-gap",
+            summary="the gap each mechanism needs, for 1 to 1000 releases",
+            run=one_gap.run,
+        ),
+    )
+}
+
+
+def find_experiment(name: str) -> Experiment:
     """Return the experiment of that name."""
     if name not in EXPERIMENTS:
         raise ParameterError("the experiment must be a known one", f"{name!r}", f"Known: {', '.join(EXPERIMENTS)}.")

@@ -1,7 +1,8 @@
-r"""What an experiment found: paragraphs, tables and figures, and how they are written down.
+r"""What an experiment found: tables and figures, and how they are written down.
 
-A report becomes one Markdown page with its tables as CSV and its figures as PNG and SVG beside it. Equal reports give equal
-files, byte for byte.
+Tables become CSV, figures PNG and SVG, and a Markdown page shows them. The pages under docs/reproduce are written by hand:
+there each table and figure stands between two markers, and only what is between them is replaced. A page carries the line
+that describes its run, and tables of another run never go into it. Equal reports give equal files, byte for byte.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import io
 import math
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from cutline.errors import ParameterError
+from experiments.figures import Figure
 
 
 class Estimate(NamedTuple):
@@ -33,43 +34,8 @@ class Estimate(NamedTuple):
 
 Cell: TypeAlias = str | int | float | Estimate | None
 
-BLUE, ORANGE, GREEN, PURPLE, RED, TEAL, BROWN, GREY, INK = (
-    "#1f5fa8", "#d9822b", "#3d8c40", "#7b4fa3", "#b8383d", "#1b8a8f", "#a0722a", "#8a929c", "#22272e",
-)  # fmt: skip
-# One colour and mark for each mechanism that is told k, in every figure it is in.
-LOOKS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "EM-CDP (paper)": (RED, "v"),
-        "peeling EM": (PURPLE, "P"),
-        "subset EM": (BROWN, "X"),
-        "Top Stable": (GREY, "^"),
-        "Limited Domain": (ORANGE, "s"),
-        "StableTopK (bit table)": (TEAL, "*"),
-        "StableTopK (paper)": (GREEN, "D"),
-        "test-first": (BLUE, "o"),
-        "StableTopK (adaptive)": (INK, "h"),  # is not told k, and is drawn beside those that are
-    }
-)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-_STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "xtick.color": "#59636e",
-    "ytick.color": "#59636e",
-    "text.color": INK,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "cutline",
-}
+_BLOCK = re.compile(r"<!-- ((?:table|figure) [a-z0-9-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +70,12 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ParameterError("every row must have one cell per column", f"table {self.name!r}", "Fill with None.")
 
-    def numeric(self, column: int) -> bool:
+    def is_numeric(self, column: int) -> bool:
         """Return whether a column holds numbers alone, some of them as text perhaps; they are set to the right."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and all(not isinstance(cell, str) or _NUMBER.fullmatch(cell) for cell in cells)
 
-    def csv(self) -> str:
+    def to_csv(self) -> str:
         """Return the table as CSV, numbers to six digits; an estimate's second number has a column of its own."""
         wide = [any(isinstance(row[i], Estimate) for row in self.rows) for i in range(len(self.columns))]
         out = io.StringIO()
@@ -135,61 +101,34 @@ class Table:
         ]
         return {"columns": list(self.columns), "rows": rows}
 
-    def markdown(self) -> str:
+    def to_markdown(self) -> str:
         """Return the table as Markdown, under its title and above its note."""
-        lines = [self.columns, tuple("---:" if self.numeric(i) else "---" for i in range(len(self.columns)))]
-        lines += [tuple(shown(cell).replace("|", "\\|") for cell in row) for row in self.rows]
+        lines = [self.columns, tuple("---:" if self.is_numeric(i) else "---" for i in range(len(self.columns)))]
+        lines += [tuple(show_cell(cell).replace("|", "\\|") for cell in row) for row in self.rows]
         grid = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return "\n\n".join(part for part in (f"**{self.title}**", grid, self.note) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A drawing; ``draw`` is given an empty matplotlib figure of ``size`` inches."""
-
-    name: str
-    title: str
-    draw: Callable[[Any], None]
-    size: tuple[float, float] = (8.0, 4.0)
-
-    def write(self, stem: Path) -> list[Path]:
-        """Write PNG and SVG beside each other and return their paths."""
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-
-        with mpl.rc_context(_STYLE):
-            canvas = Canvas(figsize=self.size, layout="constrained")
-            FigureCanvasAgg(canvas)
-            self.draw(canvas)
-            png, svg = (stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg"))
-            canvas.savefig(png, dpi=130, metadata={"Software": None})
-            canvas.savefig(svg, metadata={"Date": None, "Creator": "cutline"})
-        return [png, svg]
-
-
-Part: TypeAlias = str | Table | Figure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Parts in reading order; a text part is Markdown.
+    """The tables and figures of one run, in reading order.
 
     Parameters
     ----------
     name
-        Of the files.
-    title, parts
-        What the page says.
-    trials, seed
-        How it was simulated, told under the title; None if nothing was drawn.
+        Of the experiment, and the beginning of the names of its files.
+    title
+        Stands above a page that is written for this run.
+    notes
+        One line for each data set: what it is and where it comes from, or that it is missing.
+    parts
+        The tables and figures.
     """
 
     name: str
     title: str
-    parts: Sequence[Part]
-    trials: int | None = None
-    seed: int | None = None
+    parts: Sequence[Table | Figure]
+    notes: Sequence[str] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -201,35 +140,79 @@ class Report:
         """The figures among the parts."""
         return tuple(part for part in self.parts if isinstance(part, Figure))
 
-    def write(self, out: Path) -> list[Path]:
-        """Write page, tables and figures into a directory, made if it is missing; return the paths, the page first."""
+    def write(self, out: Path, described: str) -> list[Path]:
+        """Write page, tables and figures into a directory, made if it is missing; return the paths, the page first.
+
+        If the directory holds a hand-written page of this run, its words stay and its tables and figures are replaced.
+        Otherwise a short page is written: title, run, data, tables and figures.
+
+        Parameters
+        ----------
+        out
+            The directory.
+        described
+            The line that says what was run.
+        """
         page = out / f"{self.name}.md"
+        check_page(page, described)
         try:
             out.mkdir(parents=True, exist_ok=True)
             written: list[Path] = []
-            sections = [f"# {self.title}", *self._simulated()]
+            blocks: dict[str, str] = {}
             for part in self.parts:
-                if isinstance(part, str):
-                    sections.append(part.strip())
-                    continue
                 stem = out / f"{self.name}-{part.name}"
                 if isinstance(part, Table):
                     path = stem.with_name(f"{stem.name}.csv")
-                    path.write_text(part.csv(), encoding="utf-8")
+                    path.write_text(part.to_csv(), encoding="utf-8")
                     written.append(path)
-                    sections.append(f"{part.markdown()}\n\n[CSV]({path.name})")
+                    blocks[f"table {part.name}"] = f"{part.to_markdown()}\n\n[CSV]({path.name})"
                 else:
                     written += part.write(stem)
-                    sections.append(f"![{part.title}]({stem.name}.png)\n\n*{part.title}* ([SVG]({stem.name}.svg))")
-            page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+                    blocks[f"figure {part.name}"] = part.to_markdown(stem.name)
+            if _is_hand_written(page):
+                text = fill_page(page.read_text(encoding="utf-8"), blocks)
+            else:
+                notes = "\n".join(f"- {note}" for note in self.notes)
+                sections = [f"# {self.title}", described, notes, *blocks.values()]
+                text = "\n\n".join(filter(None, sections)) + "\n"
+            page.write_text(text, encoding="utf-8")
         except OSError:
             raise _not_writable(out) from None
         return [page, *written]
 
-    def _simulated(self) -> list[str]:
-        if self.trials is None or self.seed is None:
-            return []
-        return [f"*Simulated: {counted(self.trials, 'trial')} a cell, seed {self.seed}.*"]
+
+def fill_page(text: str, blocks: Mapping[str, str]) -> str:
+    r"""Replace what stands between the markers of a hand-written page by the blocks of the same names.
+
+    Examples
+    --------
+    >>> page = "Words.\n\n<!-- table found -->\nold\n<!-- end -->\n\nMore words.\n"
+    >>> fill_page(page, {"table found": "new"})
+    'Words.\n\n<!-- table found -->\n\nnew\n\n<!-- end -->\n\nMore words.\n'
+    """
+    places = _BLOCK.findall(text)
+    if sorted(places) != sorted(blocks):
+        differing = ", ".join(sorted(set(places) ^ set(blocks))) or "one name twice"
+        raise ParameterError(
+            "a hand-written page must have one place for every table and figure",
+            differing,
+            "Add or remove a pair of markers on the page.",
+        )
+    return _BLOCK.sub(lambda place: f"<!-- {place[1]} -->\n\n{blocks[place[1]]}\n\n<!-- end -->", text)
+
+
+def check_page(page: Path, described: str) -> None:
+    """Refuse to replace the tables of a hand-written page by those of another run, before any work is done."""
+    if _is_hand_written(page) and described not in page.read_text(encoding="utf-8").splitlines():
+        raise ParameterError(
+            "the tables of a hand-written page must be of the run that the page speaks of",
+            f"{page.name} and another run: {described.strip('*')}",
+            "Choose another directory.",
+        )
+
+
+def _is_hand_written(page: Path) -> bool:
+    return page.is_file() and _BLOCK.search(page.read_text(encoding="utf-8")) is not None
 
 
 def check_directory(out: Path) -> None:
@@ -254,12 +237,12 @@ def _not_writable(out: Path) -> ParameterError:
     )
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     Examples
     --------
-    >>> counted(1, "trial"), counted(500, "trial")
+    >>> count_noun(1, "trial"), count_noun(500, "trial")
     ('1 trial', '500 trials')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -269,14 +252,14 @@ def _known(cell: Any) -> Any:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
-def shown(cell: Cell) -> str:
+def show_cell(cell: Cell) -> str:
     """Return a cell as it is printed: numbers to three decimals, or three digits where that would say little.
 
     Examples
     --------
-    >>> [shown(cell) for cell in (0.97312, 1.0, 1e-06, 12345.6, 7, "EM", None, Estimate(0.973, 0.004))]
+    >>> [show_cell(cell) for cell in (0.97312, 1.0, 1e-06, 12345.6, 7, "EM", None, Estimate(0.973, 0.004))]
     ['0.973', '1.000', '1e-06', '1.23e+04', '7', 'EM', '', '0.973 ± 0.004']
-    >>> shown(Estimate(0.973, math.inf))
+    >>> show_cell(Estimate(0.973, math.inf))
     '0.973 ± –'
     """
     if cell is None:

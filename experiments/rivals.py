@@ -33,9 +33,9 @@ def paper_peeling(budget: Budget, *, k: int) -> PeelingEM:
     return PeelingEM(k=k, epsilon=epsilon, adjacency=Adjacency.ADD_REMOVE, budget=budget)
 
 
-def share_spent(ready: Any, budget: Budget) -> float:
+def share_spent(mechanism: Any, budget: Budget) -> float:
     """Return the share of the budget's epsilon that all its releases cost by the best rule there is for them."""
-    return float((budget.releases * ready.cost).epsilon(budget.delta) / budget.epsilon)
+    return float((budget.releases * mechanism.cost).epsilon(budget.delta) / budget.epsilon)
 
 
 def spending(shares: Mapping[str, float]) -> str:

@@ -1,26 +1,26 @@
-r"""Tables of a report on a terminal: words are folded, numbers never cut, and what is too wide is shown in parts."""
+r"""Tables of a report on a terminal: words are folded, numbers never cut, and what is too wide is show_cell in parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from experiments.report import Table as Found
+from rich import box
+from rich.console import Group
+from rich.table import Table as Grid
+
+from experiments.report import Table, show_cell
 
 _GAP = 2  # between columns, and 1 where only that fits
 
 
-def fitted(table: Found, width: int) -> Any:
+def fit_table(table: Table, width: int) -> Group:
     """Return the table for a console of that many characters, in as few parts below each other as show all numbers whole."""
-    from rich.console import Group
-
-    from experiments.report import shown
-
-    cells = _once([[*map(shown, row)] for row in table.rows], keys=table.keys)
+    cells = _once([[*map(show_cell, row)] for row in table.rows], keys=table.keys)
     columns = [
-        _Column(header, [row[i] for row in cells], words=not table.numeric(i)) for i, header in enumerate(table.columns)
+        _Column(header, [row[i] for row in cells], words=not table.is_numeric(i))
+        for i, header in enumerate(table.columns)
     ]
     keys, others = columns[: table.keys], columns[table.keys :]
     blocks = [columns]
@@ -35,13 +35,13 @@ def fitted(table: Found, width: int) -> Any:
 
 def _once(rows: list[list[str]], *, keys: int) -> list[list[str]]:
     """Leave out what a row's first keys repeat from the row above; its last key always stands."""
-    told = []
+    kept = []
     for before, row in pairwise([[], *rows]):
         same = 0
         while same < keys - 1 and before[: same + 1] == row[: same + 1]:
             same += 1
-        told.append([""] * same + row[same:])
-    return told
+        kept.append([""] * same + row[same:])
+    return kept
 
 
 class _Column:
@@ -60,10 +60,7 @@ def _least(columns: Sequence[_Column], gap: int = 1) -> int:
     return sum(column.least for column in columns) + gap * (len(columns) - 1)
 
 
-def _grid(columns: Sequence[_Column], width: int) -> Any:
-    from rich import box
-    from rich.table import Table
-
+def _grid(columns: Sequence[_Column], width: int) -> Grid:
     gap = _GAP if _least(columns, _GAP) <= width else 1
     widths = [column.least for column in columns]
     for _ in range(width - _least(columns, gap)):  # to whoever lacks most; a folded cell costs more lines than a header
@@ -73,7 +70,7 @@ def _grid(columns: Sequence[_Column], width: int) -> Any:
         )
         lacking = cells if max(cells) > 0 else whole
         widths[lacking.index(max(lacking))] += max(lacking) > 0
-    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     for column, wide in zip(columns, widths, strict=True):
         grid.add_column(column.header, justify=column.justify, width=wide, overflow="fold")
     for row in zip(*(column.cells for column in columns), strict=True):

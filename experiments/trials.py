@@ -1,6 +1,7 @@
-r"""Independent cells of an experiment, in parallel processes; the results do not depend on how many.
+r"""How an experiment is run: its setting, and its independent cells in parallel processes.
 
-A cell is a row of a table, say: plain arguments and a seed of its own, made from the experiment's seed and the cell's name.
+A cell is a row of a table, say: plain arguments and a seed of its own, made from the experiment's seed and the cell's name,
+so the results do not depend on the number of processes.
 Histograms are private data and refuse to be pickled, so a cell is given plain counts and builds its own.
 """
 
@@ -12,16 +13,66 @@ import multiprocessing
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from cutline.errors import EngineError
+from cutline.errors import EngineError, ParameterError
 from experiments.report import Estimate
-from experiments.setting import Setting
 
 C = TypeVar("C")
 R = TypeVar("R")
+
+
+class ReportProgress(Protocol):
+    """Is called whenever a cell is done."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note that ``done`` of ``total`` cells are done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the caller of an experiment decides.
+
+    Parameters
+    ----------
+    data
+        The directory with the data files; None takes generated data of the same shape, labelled so.
+    trials
+        Repetitions of each cell; None takes the experiment's own default.
+    seed
+        Of every draw; equal seeds give equal reports, whatever ``jobs`` is.
+    jobs
+        How many processes work at once.
+    progress
+        Is called whenever a cell is done.
+    """
+
+    data: Path | None = None
+    trials: int | None = None
+    seed: int = 0
+    jobs: int = 2
+    progress: ReportProgress | None = None
+
+    def __post_init__(self) -> None:
+        _check("trials", 1 if self.trials is None else self.trials, least=1)
+        _check("seed", self.seed, least=0)
+        _check("jobs", self.jobs, least=1)
+
+    def repeated(self, default: int) -> int:
+        """Return the number of trials: the caller's, or the experiment's default."""
+        return default if self.trials is None else self.trials
+
+
+def _check(name: str, value: int, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ParameterError(
+            f"{name} must be a whole number of at least {least}", f"{name}={value}", f"Try {name}={least}."
+        )
 
 
 def seed_of(*parts: object) -> int:

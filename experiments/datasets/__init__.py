@@ -4,7 +4,7 @@ A directory is given: the files are read and checked, and a missing or misshapen
 there. No directory is given: data of the same shape are generated from a fixed seed, and every title says so.
 """
 
-from experiments.datasets.catalogue import available
+from experiments.datasets.catalogue import available, files_of
 from experiments.datasets.covid import CovidData, load_covid
 from experiments.datasets.labels import LabelData, load_celeba, load_multilabel
 from experiments.datasets.logs import LOGS, LogData, load_log
@@ -15,6 +15,7 @@ __all__ = [
     "LabelData",
     "LogData",
     "available",
+    "files_of",
     "load_celeba",
     "load_covid",
     "load_log",

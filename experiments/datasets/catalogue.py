@@ -60,3 +60,9 @@ def available(names: Sequence[str], data: Path | None) -> tuple[tuple[str, ...],
             f"For one: {SOURCES[names[0]].way_out}",
         )
     return held, tuple(SOURCES[name].absent(data) for name in names if name not in held)
+
+
+def files_of(names: Sequence[str], data: Path) -> list[str]:
+    """Return the names of the files that the data sets would be read from, of those that the directory holds."""
+    found = (SOURCES[name].files(data) for name in names)
+    return [path.name for paths in found if paths is not None for path in paths]

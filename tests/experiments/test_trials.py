@@ -5,9 +5,8 @@ import pytest
 
 from cutline.errors import EngineError, ParameterError
 from cutline.sampling import SeededSource
-from experiments.registry import EXPERIMENTS, experiment
-from experiments.setting import Setting
-from experiments.trials import run_cells
+from experiments.registry import EXPERIMENTS, find_experiment
+from experiments.trials import Setting, run_cells
 
 
 def draws(cell, seed):
@@ -76,6 +75,18 @@ def test_settings_that_make_no_sense_are_refused(wrong):
 
 
 def test_experiments_are_found_by_name():
-    assert all(experiment(name).name == name and known.summary for name, known in EXPERIMENTS.items())
+    assert all(find_experiment(name).name == name and known.summary for name, known in EXPERIMENTS.items())
     with pytest.raises(ParameterError, match="known one"):
-        experiment("exp99")
+        find_experiment("exp99")
+
+
+def test_a_run_is_described_before_it_is_made(tmp_path):
+    exp1 = EXPERIMENTS["exp1"]
+    assert exp1.describe_run(Setting()) == "*The data are generated; 500 trials a cell, seed 0.*"
+    assert EXPERIMENTS["one-gap"].describe_run(Setting()) == "*No data are read; nothing is drawn.*"
+    (tmp_path / "gowalla_10core.parquet").touch()
+    (tmp_path / "foursquare_nyc.parquet").touch()
+    described = exp1.describe_run(Setting(data=tmp_path, trials=1, seed=3))
+    assert described == "*Read: foursquare_nyc.parquet, gowalla_10core.parquet; 1 trial a cell, seed 3.*"
+    (tmp_path / "dataset_TSMC2014_NYC.txt").touch()  # the publisher's file comes first
+    assert "dataset_TSMC2014_NYC.txt, gowalla" in exp1.describe_run(Setting(data=tmp_path))

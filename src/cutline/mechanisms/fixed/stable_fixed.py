@@ -274,6 +274,10 @@ class StableTopKFixed:
         slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
         return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
+    def continue_after(self, histogram: Histogram, cut: int) -> Way:
+        """Return how a run goes on once the set above the cut has passed its test; for simulations of many runs at once."""
+        return self._way(histogram, cut, passed=True)
+
     def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> Way:
         """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
         steps: tuple[str, ...] = (f"choose {cut}", "test")

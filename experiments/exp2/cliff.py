@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from cutline.histogram import ClosedHistogram, OpenHistogram
-from cutline.mechanisms.registry import mechanism
+from cutline.mechanisms import mechanism as find_mechanism
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
-from experiments.report import LOOKS, Cell, Estimate, Figure, Report, Table, counted
+from experiments.figures import LOOKS, Figure
+from experiments.report import Cell, Estimate, Report, Table, count_noun
 from experiments.rivals import paper_peeling, share_spent, spending
-from experiments.setting import Setting
-from experiments.trials import mean_and_error, run_cells
+from experiments.trials import Setting, mean_and_error, run_cells
 
 _BINS = 15_000
 _HEIGHT = 700
@@ -30,28 +30,26 @@ _KS = (10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 1_250, 1_500)
 _HEIGHTS = (50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700)
 _MIDDLE = 500  # where the cliff is when its height varies
 _BUDGET = Budget(epsilon=0.15, delta=1e-6)
-_TRIALS = 100
-_STABLE = ("StableTopK (adaptive)", "StableTopK (bit table)", "StableTopK (paper)", "test-first", "Top Stable")
-_SEEN = 0.9  # the share of the top that counts as a cliff found
+TRIALS = 100
 _DEVIATION = "standard deviation"  # the paper's band
 _BANDS: Mapping[str, Callable[[int], float]] = {_DEVIATION: lambda _: 1.0, "2 standard errors": lambda n: 2 / n**0.5}
 
 
-def _told(name: str, **public: Any) -> Callable[[int], Any]:
-    return lambda k: mechanism(name).calibrate(_BUDGET, k=k, **public)
+def _given_k(name: str, **public: Any) -> Callable[[int], Any]:
+    return lambda k: find_mechanism(name).calibrate(_BUDGET, k=k, **public)
 
 
 # What is calibrated for each line, given k.
 _LINES: Mapping[str, Callable[[int], Any]] = {
     "EM-CDP (paper)": lambda k: paper_peeling(_BUDGET, k=k),
-    "peeling EM": _told("peeling-em"),
-    "Top Stable": _told("top-stable"),
-    "Limited Domain": _told("limited-domain"),
-    "StableTopK (paper)": _told("stable-top-k-fixed", max_k=_MAX_K, test="paper"),
-    "StableTopK (bit table)": _told("stable-top-k-fixed", max_k=_MAX_K),
-    "test-first": _told("test-first", max_k=_MAX_K),
-    # Is not told k.
-    "StableTopK (adaptive)": lambda _: mechanism("stable-top-k").calibrate(_BUDGET, max_k=_MAX_K),
+    "peeling EM": _given_k("peeling-em"),
+    "Top Stable": _given_k("top-stable"),
+    "Limited Domain": _given_k("limited-domain"),
+    "StableTopK (paper)": _given_k("stable-top-k-fixed", max_k=_MAX_K, test="paper"),
+    "StableTopK (bit table)": _given_k("stable-top-k-fixed", max_k=_MAX_K),
+    "test-first": _given_k("test-first", max_k=_MAX_K),
+    # Is not given k.
+    "StableTopK (adaptive)": lambda _: find_mechanism("stable-top-k").calibrate(_BUDGET, max_k=_MAX_K),
 }
 
 
@@ -70,7 +68,7 @@ def run(setting: Setting) -> Report:
 
 def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) -> Report:
     """Run EXP2b for some k and some heights."""
-    name, trials = "exp2-synthetic", setting.repeated(_TRIALS)
+    name, trials = "exp2-synthetic", setting.repeated(TRIALS)
     cells: dict[str, _Cell] = {}
     for line in reversed(list(_LINES)):  # the slowest first, so that no process waits for the last at the end
         cells |= {f"{line}, k={k}": _Cell(line=line, k=k, height=_HEIGHT, trials=trials) for k in ks}
@@ -84,13 +82,11 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
         f"Every column is (0.15, 1e-6)-DP for one user joining or leaving. {spending(_least_spent(spent, costs))} Standard "
         "errors are the standard deviations over the square root of the number of trials."
     )
-    heading = f"mean ± standard deviation of {counted(trials, 'trial')}"
+    heading = f"mean ± standard deviation of {count_noun(trials, 'trial')}"
     return Report(
         name=name,
         title=f"EXP2b: one cliff among {_BINS:,} bins",
         parts=(
-            _WHAT_WAS_RUN,
-            _MECHANISMS,
             _figure("recall", "k", ks, by_k, f"Recall of the top k, all at {_HEIGHT}, the rest at 0", band=_DEVIATION),
             _table("recall", "k", ks, by_k, f"Share of the top k found, height {_HEIGHT}: {heading}", note),
             _figure(
@@ -102,23 +98,13 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
                 band="2 standard errors",
             ),
             _table("height", "height", heights, by_height, f"Share of the top {_MIDDLE} found: {heading}", note),
-            _PRINTED,
-            why(dict(zip(ks, _means(by_k), strict=True)), dict(zip(heights, _means(by_height), strict=True))),
         ),
-        trials=trials,
-        seed=setting.seed,
     )
-
-
-def _means(lines: Mapping[str, list[list[float]]]) -> list[dict[str, float]]:
-    """Return the mean of every line, one mapping for each place."""
-    places = range(len(next(iter(lines.values()))))
-    return [{line: float(np.mean(found[i])) for line, found in lines.items()} for i in places]
 
 
 def _spent(cell: tuple[str, int], seed: int) -> float:  # noqa: ARG001 - nothing is drawn
     line, k = cell
-    return share_spent(_ready(line, 0 if "adaptive" in line else k), _BUDGET)
+    return share_spent(_calibrate(line, 0 if "adaptive" in line else k), _BUDGET)
 
 
 def _least_spent(spent: Mapping[str, float], costs: Mapping[str, tuple[str, int]]) -> dict[str, float]:
@@ -126,24 +112,24 @@ def _least_spent(spent: Mapping[str, float], costs: Mapping[str, tuple[str, int]
 
 
 @lru_cache(maxsize=256)
-def _ready(line: str, k: int) -> Any:
+def _calibrate(line: str, k: int) -> Any:
     return _LINES[line](k)
 
 
 def _recalls(cell: _Cell, seed: int) -> list[float]:
     """Return the recall of each trial; bins below k are the top, so an index tells whether it was found."""
-    ready = _ready(cell.line, 0 if "adaptive" in cell.line else cell.k)
+    mechanism = _calibrate(cell.line, 0 if "adaptive" in cell.line else cell.k)
     counts = np.where(np.arange(_BINS) < cell.k, cell.height, 0)
     source = SeededSource(seed)
     histogram: Any = ClosedHistogram.from_counts(counts)
-    if "closed" not in ready.domains:
-        histogram = OpenHistogram.from_counts(counts, max_k=ready.max_k)
-    if ready.name == "stable-top-k":
-        chosen, passed = ready.sample(histogram, cell.trials, rng=source)
+    if "closed" not in mechanism.domains:
+        histogram = OpenHistogram.from_counts(counts, max_k=mechanism.max_k)
+    if mechanism.name == "stable-top-k":
+        chosen, passed = mechanism.sample(histogram, cell.trials, rng=source)
         return [float(share) for share in np.where(passed, np.minimum(chosen, cell.k), 0) / cell.k]
-    if ready.name == "top-stable":
-        return [float(released) / cell.k for released in ready.sample(histogram, cell.trials, rng=source)]
-    releases = (ready.release(histogram, rng=source).items for _ in range(cell.trials))
+    if mechanism.name == "top-stable":
+        return [float(released) / cell.k for released in mechanism.sample(histogram, cell.trials, rng=source)]
+    releases = (mechanism.release(histogram, rng=source).items for _ in range(cell.trials))
     return [sum(1 for item in items or () if item < cell.k) / cell.k for items in releases]
 
 
@@ -194,61 +180,4 @@ def _figure(
 
     return Figure(
         name=name, title=f"{title}; {'one trial' if alone else f'mean and {band}'}", draw=draw, size=(9.0, 4.0)
-    )
-
-
-_WHAT_WAS_RUN = (
-    f"**What was run.** A histogram of {_BINS:,} bins: the top k have {_HEIGHT} users each, the others none. One release of "
-    "the top k is (0.15, 1e-6)-DP for one user joining or leaving, with exact draws. The data are made by this rule; nothing "
-    f"is read. Then k stays at {_MIDDLE} and the height changes, from {_HEIGHTS[0]} to {_HEIGHTS[-1]}."
-)
-_MECHANISMS = (
-    "**The mechanisms.** *EM-CDP (paper)*: peeling with zCDP and its textbook conversion. *Peeling EM*: the same mechanism "
-    "with exact accounting. *Top Stable*: tests k first, then smaller ones. *Limited Domain*: for open domains, looks at "
-    "max(100, 10 k) ranks. *StableTopK*, told k: a cut near k is chosen and tested, then filled up or cut down; *(paper)* with "
-    "the paper's Gaussian test, *(bit table)* with ours. *Test-first*, told k: 5 % of the allowance tests the gap at k, half "
-    "as much a largest gap a little under k, and the rest is for selecting if neither passes. *StableTopK (adaptive)* is not "
-    "told k at all and finds it among 1 to 1500, with the bit table. Subset EM and joint EM are left out: counting the sets of "
-    "1500 among 15,000 bins takes more memory than they allow themselves."
-)
-_PRINTED = (
-    "**What the paper printed.** A figure without numbers: StableTopK stays at the top for every k, Top Stable and EM-CDP fall "
-    "behind as k grows, EM-CDP because its budget is split k ways."
-)
-
-
-def why(by_k: Mapping[int, Mapping[str, float]], by_height: Mapping[int, Mapping[str, float]]) -> str:
-    """Say what came out beside what the paper says, from the means by k and by height."""
-    ks, lowest = sorted(by_k), min(by_height)
-    peeled = [by_k[k]["EM-CDP (paper)"] for k in ks]
-    least = min(ks, key=lambda k: by_k[k]["EM-CDP (paper)"])
-
-    lows: dict[str, list[str]] = {}
-    for line in _STABLE:
-        lows.setdefault(f"{min(found[line] for found in by_k.values()):.3f}", []).append(line)
-    floors = "; ".join(f"{low} for {', '.join(who)}" for low, who in sorted(lows.items(), reverse=True))
-    seen: dict[str, list[int]] = {line: [] for line in _LINES}  # the heights from which on it is found
-    for line, heights in seen.items():
-        for height in sorted(by_height, reverse=True):
-            if by_height[height][line] < _SEEN:
-                break
-            heights.insert(0, height)
-    order = sorted((heights[0], line) for line, heights in seen.items() if heights)
-    ranking = ", ".join(f"{line} from {height} on" for height, line in order) or "nobody"
-    never = ", ".join(line for line, heights in seen.items() if not heights)
-    return (
-        "**What came out, and why.** "
-        f"Whatever k is, the mean is at least {floors}. Top Stable tests k first, and its threshold grows with the logarithm "
-        "of k alone. "
-        f"EM-CDP goes from {peeled[0]:.3f} at k = {ks[0]} to its lowest, {by_k[least]['EM-CDP (paper)']:.3f} at k = {least}, "
-        f"and {peeled[-1]:.3f} at k = {ks[-1]}, where bins drawn blindly would hit {ks[-1] / _BINS:.3f} of the top. "
-        f"The second figure shows what a height of {_HEIGHT} hides, how low the cliff may be before a mechanism loses it. At "
-        f"least {_SEEN:g} of the top {_MIDDLE} are found by {ranking}"
-        + (f"; at no height tried by {never}" if never else "")
-        + ". What a mechanism puts on the cut decides: the adaptive StableTopK all it has, StableTopK told k half, test-first "
-        "5 %, with the rest kept for a selection that has little to go by here. "
-        f"At a height of {lowest} the adaptive one finds {by_height[lowest]['StableTopK (adaptive)']:.3f}, since it withholds "
-        f"what is not stable, and test-first {by_height[lowest]['test-first']:.3f}, since it selects then. Limited Domain "
-        "needs every item to stand above its bottom element with a budget split k ways, and finds at most "
-        f"{max(found['Limited Domain'] for found in by_k.values()):.3f}; it is meant for long tails (EXP1), not for cliffs."
     )

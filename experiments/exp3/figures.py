@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.multilabel_pate_tables import TITLES, Sweep
-from experiments.polls import Poll, score
-from experiments.report import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, Figure
-from experiments.vote_study import PAPERS_TEST, RELATIONS, Found
+from experiments.exp3.polls import Poll, score
+from experiments.exp3.sweeps import PAPERS_TEST, RELATIONS, Found
+from experiments.exp3.tables import TITLES, Sweep
+from experiments.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, TEAL, Figure
 
 # Colour is the aggregator; a limit on ballots is a dashed line with hollow marks.
 _LOOKS: Mapping[str, tuple[str, str, bool]] = MappingProxyType(
@@ -25,14 +25,14 @@ _LOOKS: Mapping[str, tuple[str, str, bool]] = MappingProxyType(
         PAPERS_TEST: (RED, "v", False),
         "StableTopK (bit table)": (PURPLE, "D", False),
         "StableMajority": (GREEN, "P", False),
-        "StableConfident": ("#1b8a8f", "X", False),
+        "StableConfident": (TEAL, "X", False),
     }
 )
 _LEFT, _RIGHT = 0.8, 30.0  # of the epsilons that equal labels need
 _AXIS = {"right": "share of all labels that are right", "f1": "micro F1 of the labels set"}
 
 
-def sweep_figure(poll: Poll, sweep: Sweep, target: float) -> Figure:
+def draw_sweep(poll: Poll, sweep: Sweep, target: float) -> Figure:
     """Draw the score against epsilon, one panel for each relation, with the plain majority and the goal."""
 
     def draw(figure: Any) -> None:
@@ -79,7 +79,7 @@ def _level(axes: Any, height: float, name: str, *, width: float) -> None:
     )  # fmt: skip
 
 
-def needed_figure(polls: Sequence[Poll], sweeps: Mapping[str, Sweep], targets: Mapping[str, float]) -> Figure:
+def draw_needed(polls: Sequence[Poll], sweeps: Mapping[str, Sweep], targets: Mapping[str, float]) -> Figure:
     """Draw the epsilon that equal labels need, one panel for each data set."""
 
     def draw(figure: Any) -> None:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from experiments.datasets import LabelData, load_multilabel
-from experiments.polls import Bools, Poll
-from experiments.setting import Setting
-from experiments.trials import run_cells, seed_of
+from experiments.exp3.polls import Bools, Poll
+from experiments.trials import Setting, run_cells, seed_of
 
 _KEY = b"exp3"
 _BLOCKS = 4  # groups of teachers that are trained in one go
@@ -144,7 +143,7 @@ def _loaded(name: str, data: Path | None) -> LabelData:
     return load_multilabel(name, data)
 
 
-def teacher(penalty: float) -> Any:
+def make_teacher(penalty: float) -> Any:
     """Return the classifier that teachers and students are: a ridge regression for all labels together."""
     from sklearn.linear_model import RidgeClassifier
 
@@ -155,7 +154,7 @@ def _taught(features: npt.NDArray[np.float64], truth: Bools, asked: npt.NDArray[
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        said = teacher(10.0).fit(features, truth.astype(np.int64)).predict(asked)
+        said = make_teacher(10.0).fit(features, truth.astype(np.int64)).predict(asked)
     return np.asarray(said, dtype=np.int8)
 
 
@@ -202,7 +201,7 @@ def _ballots(
     # Wide integers: scikit-learn's binarizer keeps column numbers in the labels' own type, and int8 ends at label 127.
     shard: Any = Shard(features=features, labels=truth.astype(np.int64), seed=0)
     cast: Any
-    cast, scores = ballot(teacher(group.penalty), shard, public, scored=True)
+    cast, scores = ballot(make_teacher(group.penalty), shard, public, scored=True)
     if scores is None:
         raise AssertionError(group.name)
     if group.names is not None:

@@ -1,4 +1,4 @@
-r"""Ballots of 800 teachers on CelebA's attributes, simulated from the real attribute table [SPEC section 9].
+r"""Ballots of 800 teachers on CelebA's attributes, simulated from the real attribute table.
 
 Attribute i has a mean majority accuracy ``a_i``; an image is easy or hard for all teachers alike. On image x each teacher is
 right about attribute i with probability ``Phi(mu_i + s xi)``, ``mu_i = s Phi^-1(a_i)``, xi standard normal and shared: it is
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from experiments.datasets import LabelData
-from experiments.polls import Poll
+from experiments.exp3.polls import Poll
 
 TEACHERS, QUERIES = 800, 600
 LIMITS = (4, 6, 8, 10, 12, 16)
@@ -42,7 +42,7 @@ def simulate(
         block = min(_BLOCK, teachers - start)
         own = random.standard_normal((block, *truth.shape), dtype=np.float32)
         sure_of_yes = sign * (ease.astype(np.float32) + own)
-        for tau, counts in counted(sure_of_yes, limits).items():
+        for tau, counts in count_limited(sure_of_yes, limits).items():
             votes[tau] += counts
     return Poll(
         name="celeba", title=table.title, teachers=teachers, truth=truth, votes=votes, limit=limit,
@@ -59,7 +59,7 @@ def accuracies_in_probits(attributes: int) -> npt.NDArray[np.float64]:
     return np.asarray(_SPREAD * ndtri(accuracies))
 
 
-def counted(sure_of_yes: npt.NDArray[np.float32], limits: tuple[int, ...]) -> dict[int | None, IntArray]:
+def count_limited(sure_of_yes: npt.NDArray[np.float32], limits: tuple[int, ...]) -> dict[int | None, IntArray]:
     """Count ballots that say yes where a score is above 0, cut to the ``tau`` surest for each limit; scores have no ties."""
     falling = -np.sort(-sure_of_yes, axis=-1)
     found: dict[int | None, IntArray] = {None: np.count_nonzero(sure_of_yes > 0, axis=0)}

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cutline.privacy import Adjacency
-from experiments import multilabel_pate_tables as tables
-from experiments import multilabel_pate_words as words
-from experiments.celeba_ballots import LIMITS, QUERIES, TEACHERS, simulate
 from experiments.datasets import load_celeba
-from experiments.multilabel_pate_figures import needed_figure, sweep_figure
-from experiments.pate_privacy_table import privacy_table
-from experiments.polls import Poll, score
+from experiments.exp3 import tables
+from experiments.exp3.ballot_limits import LimitCell
+from experiments.exp3.celeba_ballots import LIMITS, QUERIES, TEACHERS, simulate
+from experiments.exp3.figures import draw_needed, draw_sweep
+from experiments.exp3.polls import Poll, score
+from experiments.exp3.privacy_table import privacy_table
+from experiments.exp3.students import StudentCell
+from experiments.exp3.sweeps import LINES, PAPERS_TEST, LineCell, PaperCell
+from experiments.exp3.taught_ballots import CLASSES, Class, Lesson, poll_teachers
 from experiments.report import Cell, Report
-from experiments.setting import Setting
-from experiments.taught_ballots import CLASSES, Class, Lesson, poll_teachers
-from experiments.trials import run_cells
-from experiments.vote_extras import LimitCell, PaperCell, StudentCell
-from experiments.vote_study import LINES, PAPERS_TEST, LineCell
+from experiments.trials import Setting, run_cells
 
 NAME = "exp3"
-_TRIALS = 20
+DATA = ("celeba", *CLASSES)
+TRIALS = 20
 _STUDENTS = 5  # trials of a student at most
 _ACCURACY = 0.85  # the paper's, for CelebA
 _SHARE = 0.9  # of the plain majority's score, elsewhere
@@ -64,7 +64,7 @@ def study(setting: Setting, plan: Plan) -> Report:
     lessons = [poll_teachers(group, setting) for group in plan.classes]
     polls = [celeba, *(lesson.poll for lesson in lessons)]
     targets = {poll.name: _target(poll) for poll in polls}
-    trials = setting.repeated(_TRIALS)
+    trials = setting.repeated(TRIALS)
     cells = _cells(plan, polls, lessons, targets, trials)
     found = run_cells(_work, cells, experiment=NAME, setting=setting)
     sweeps = {poll.name: {line: found[f"{poll.name}, {line}"] for line in plan.lines} for poll in polls}
@@ -77,30 +77,23 @@ def study(setting: Setting, plan: Plan) -> Report:
     needed: dict[str, dict[Adjacency, Cell]] = {
         line: {relation: tables.reached(one) for relation, one in sweeps["celeba"][line].items()} for line in ours
     }
-    others: dict[str, str] = {line: words.other_queries(sweeps["celeba"][line]) for line in ours}
+    others: dict[str, str] = {line: tables.other_queries(sweeps["celeba"][line]) for line in ours}
     wasted = {poll.name: found[f"{poll.name}, paper"] for poll in polls if f"{poll.name}, paper" in found}
     return Report(
         name=NAME,
-        title="EXP3: multi-label PATE",
+        title="EXP3: multi-label PATE" + (" (generated data)" if setting.data is None else ""),
+        notes=(f"{celeba.title}: {table.note}", *(lesson.note for lesson in lessons)),
         parts=(
-            words.what_was_run(celeba, table.note, lessons, plan.classes, trials, setting.seed),
-            words.AGGREGATORS,
             privacy_table(needed, others, accuracy=_ACCURACY),
-            words.PRIVACY,
-            sweep_figure(celeba, sweeps["celeba"], targets["celeba"]),
-            words.celeba(celeba, sweeps["celeba"], wasted.get("celeba"), shown=plan.shown),
-            needed_figure(polls, sweeps, targets),
+            draw_sweep(celeba, sweeps["celeba"], targets["celeba"]),
+            draw_needed(polls, sweeps, targets),
             tables.needed_table(polls, sweeps, targets),
             *(tables.sweep_table(poll, sweeps[poll.name], trials=trials) for poll in polls),
-            *(sweep_figure(lesson.poll, sweeps[lesson.poll.name], targets[lesson.poll.name]) for lesson in lessons),
+            *(draw_sweep(lesson.poll, sweeps[lesson.poll.name], targets[lesson.poll.name]) for lesson in lessons),
             tables.answers_table(polls, sweeps, epsilon=plan.shown),
             *([tables.accounting_table(polls, sweeps, wasted, epsilon=plan.shown)] if wasted else []),
             tables.limits_table(polls, limits, epsilon=plan.shown),
-            words.limits(lessons),
             tables.student_table(lessons, students, epsilons=plan.student_epsilons),
-            words.students(lessons, students, epsilons=plan.student_epsilons),
-            words.PRINTED,
-            words.why(polls, sweeps, shown=plan.shown),
         ),
     )
 

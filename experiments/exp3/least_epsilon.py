@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cutline.arrays import FloatArray
-from experiments.polls import Tally
+from experiments.exp3.polls import Tally
 
 CLOSELY = 0.005  # how closely an epsilon is searched, relative
 _DRAWS = 200

@@ -7,38 +7,35 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, OpenHistogram
-from cutline.mechanisms.one_gap import smallest
+from cutline.mechanisms import mechanism as find_mechanism
 from cutline.mechanisms.planning import plan
-from cutline.mechanisms.registry import mechanism
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
-from experiments import covid_words as words
-from experiments.covid_words import CUMULATIVE, DAILY, Bars, Counts, Results, Stability
 from experiments.datasets import CovidData, load_covid
 from experiments.datasets.covid import FIRST_DAY
-from experiments.report import GREY, LOOKS, Cell, Figure, Report, Table, counted
+from experiments.figures import GREY, LOOKS, Figure
+from experiments.report import Cell, Estimate, Report, Table, count_noun
 from experiments.rivals import paper_peeling, recall, share_spent, spending
-from experiments.setting import Setting
-from experiments.trials import mean_and_error, run_cells
+from experiments.trials import Setting, mean_and_error, run_cells
 
 _K = 15
 _DAYS = 10  # of a block, under one budget
 _BLOCKS = 4
 _START = dt.date(2020, 3, 12)
 _BUDGET = Budget(epsilon=0.1, delta=1e-6, releases=_DAYS)
-_TRIALS = 100
+TRIALS = 100
 _PLANNED = "plan's choice"
 _TESTED = ("StableTopK (bit table)", "StableTopK (paper)", "test-first")  # have a stability test, then select
 
 
 def _registered(name: str, **public: Any) -> Callable[[int], Any]:
-    return lambda states: mechanism(name).calibrate(
+    return lambda states: find_mechanism(name).calibrate(
         _BUDGET, k=_K, **{key: states if value is None else value for key, value in public.items()}
     )
 
@@ -72,6 +69,20 @@ class _Cell:
     trials: int
 
 
+Results: TypeAlias = Mapping[str, Mapping[str, Estimate]]  # recall by block and mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """What became of the stability tests of one mechanism in one block."""
+
+    passed: float  # the share of the releases
+    cut: int | None  # the typical cut where one passed
+
+    def __str__(self) -> str:
+        return f"{self.passed:.1%}" + ("" if self.cut is None else f" at {self.cut}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     recalls: tuple[float, ...]  # one a trial
@@ -88,7 +99,7 @@ class _Prior:
 class _Outcome:
     """Everything the page is made of."""
 
-    counts: Counts
+    counted: str  # which cases: daily new ones, or cumulative
     cases: CovidData
     blocks: Mapping[str, IntArray]  # one row of counts per day
     results: Results
@@ -105,17 +116,17 @@ class _Outcome:
 def run(setting: Setting) -> Report:
     """Run EXP2a on daily new cases."""
     cases = load_covid(setting.data)
-    return _report("exp2-covid", DAILY, cases, cases.new_cases(), setting)
+    return _report("exp2-covid", "daily new cases", cases, cases.new_cases(), setting)
 
 
 def run_cumulative(setting: Setting) -> Report:
     """Run EXP2a on the cumulative cases instead."""
     cases = load_covid(setting.data)
-    return _report("exp2-covid-cumulative", CUMULATIVE, cases, cases.cumulative, setting)
+    return _report("exp2-covid-cumulative", "cumulative cases", cases, cases.cumulative, setting)
 
 
-def _report(name: str, counts: Counts, cases: CovidData, table: IntArray, setting: Setting) -> Report:
-    trials = setting.repeated(_TRIALS)
+def _report(name: str, counted: str, cases: CovidData, table: IntArray, setting: Setting) -> Report:
+    trials = setting.repeated(TRIALS)
     first = (_START - FIRST_DAY).days
     blocks = {_label(b): table[first + b * _DAYS : first + (b + 1) * _DAYS] for b in range(_BLOCKS)}
     priors = {label: table[first + b * _DAYS - 1] for b, label in enumerate(blocks)}
@@ -129,7 +140,7 @@ def _report(name: str, counts: Counts, cases: CovidData, table: IntArray, settin
     found = run_cells(_recalls, cells, experiment=name, setting=setting)
     states = table.shape[1]
     outcome = _Outcome(
-        counts=counts,
+        counted=counted,
         cases=cases,
         blocks=blocks,
         results={
@@ -143,10 +154,9 @@ def _report(name: str, counts: Counts, cases: CovidData, table: IntArray, settin
     )
     return Report(
         name=name,
-        title=f"EXP2a: top {_K} states by {counts.what}{' (generated data)' if cases.generated else ''}",
+        title=f"EXP2a: top {_K} states by {counted}{' (generated data)' if cases.generated else ''}",
+        notes=(cases.note,),
         parts=_parts(outcome),
-        trials=trials,
-        seed=setting.seed,
     )
 
 
@@ -172,25 +182,25 @@ def _planned(prior: _Prior, seed: int) -> str:  # noqa: ARG001 - a plan draws no
 
 
 @lru_cache(maxsize=32)
-def _ready(column: str, states: int) -> Any:
+def _calibrate(column: str, states: int) -> Any:
     if column in _COLUMNS:
         return _COLUMNS[column](states)
-    return mechanism(column).calibrate(_BUDGET, k=_K)
+    return find_mechanism(column).calibrate(_BUDGET, k=_K)
 
 
 def _recalls(cell: _Cell, seed: int) -> _Found:
     """Return the recall of each trial, averaged over the days of the block, and what became of the tests."""
-    ready = _ready(cell.column, cell.days.shape[1])
+    mechanism = _calibrate(cell.column, cell.days.shape[1])
     source = SeededSource(seed)
     shares = np.zeros((cell.trials, len(cell.days)))
     cuts = []
     for day, counts in enumerate(cell.days):
         histogram: Any = ClosedHistogram.from_counts(counts)
-        if "closed" not in ready.domains:
-            histogram = OpenHistogram.from_counts(counts, max_k=ready.max_k)
+        if "closed" not in mechanism.domains:
+            histogram = OpenHistogram.from_counts(counts, max_k=mechanism.max_k)
         least = int(np.sort(counts)[-_K])
         for trial in range(cell.trials):
-            release = ready.release(histogram, rng=source)
+            release = mechanism.release(histogram, rng=source)
             shares[trial, day] = recall(release.items, counts, k=_K, least=least)
             cuts += _stable_cut(release.steps)
     return _Found(
@@ -208,53 +218,29 @@ def _stable_cut(steps: Sequence[str]) -> list[int]:
 
 
 def _spent(cell: tuple[str, int], seed: int) -> float:  # noqa: ARG001 - nothing is drawn
-    return share_spent(_ready(*cell), _BUDGET)
+    return share_spent(_calibrate(*cell), _BUDGET)
 
 
-def _bars(states: int) -> Bars:
-    first, limited = _ready("test-first", states), _ready("Limited Domain", states)
-
-    def passes(gap: int) -> bool:
-        question = next(first.questions(ClosedHistogram.from_counts(np.where(np.arange(states) < _K, gap, 0))))
-        return bool(question.test.chances(question.gap, question.slack, first.adjacency)[0][0] >= 0.9)
-
-    # An item of that count weighs as much as the bottom: all states are looked at, so the bottom is measured from 0.
-    bottom = 1 + math.log(limited.max_k / limited.delta) / limited.epsilon
-    return Bars(gap=smallest(passes), bottom=round(bottom))
-
-
-def _parts(outcome: _Outcome) -> list[str | Table | Figure]:
-    what = outcome.counts.what + outcome.generated
-    real = not outcome.cases.generated
-    return [
-        words.what_was_run(outcome.counts, k=_K, start=_START),
-        f"**Data.** {outcome.cases.note}",
-        words.mechanisms(outcome.counts),
-        _recall_table(outcome, what),
-        Figure(
-            name="recall",
-            title=f"Share of the true top {_K} found in ten days of {what}",
-            draw=lambda figure: _draw(figure, outcome.results, what),
-            size=(9.0, 4.2),
-        ),
-        _plan_table(outcome),
-        _test_table(outcome),
-        words.PRINTED,
-        words.why(outcome.results, outcome.tests, outcome.blocks, _bars(len(outcome.cases.states)), k=_K)
-        if real
-        else words.GENERATED,
-    ]
+def _parts(outcome: _Outcome) -> list[Table | Figure]:
+    counted = outcome.counted + outcome.generated
+    figure = Figure(
+        name="recall",
+        title=f"Share of the true top {_K} found in ten days of {counted}",
+        draw=lambda canvas: _draw(canvas, outcome.results, counted),
+        size=(9.0, 4.2),
+    )
+    return [_recall_table(outcome, counted), figure, _plan_table(outcome), _test_table(outcome)]
 
 
-def _recall_table(outcome: _Outcome, what: str) -> Table:
+def _recall_table(outcome: _Outcome, counted: str) -> Table:
     results = outcome.results
     columns = list(next(iter(results.values())))
     rows: list[tuple[Cell, ...]] = [(column, *(found[column] for found in results.values())) for column in columns]
     rows.append((_PLANNED, *(found[outcome.chosen[label]] for label, found in results.items())))
-    trials = counted(outcome.trials, "trial")
+    trials = count_noun(outcome.trials, "trial")
     return Table(
         name="recall",
-        title=f"Share of the true top {_K} found, {what}: mean ± standard error of {trials}",
+        title=f"Share of the true top {_K} found, {counted}: mean ± standard error of {trials}",
         columns=("mechanism", *results),
         rows=tuple(rows),
         note="In every row the ten days of a block together are (0.1, 1e-6)-DP for one person joining or leaving. "
@@ -282,12 +268,14 @@ def _plan_table(outcome: _Outcome) -> Table:
 
 def _test_table(outcome: _Outcome) -> Table:
     gaps = (int(np.median([_gap(day) for day in days])) for days in outcome.blocks.values())
+    counts = (f"{int(np.median(np.sort(days, axis=1)[:, -_K])):,}" for days in outcome.blocks.values())
     tested = ((column, *map(str, found)) for column, found in outcome.tests.items())
     return Table(
         name="tests",
         title=f"How often a stability test passed{outcome.generated}, and the median cut where one did",
         columns=("mechanism", *outcome.blocks),
         rows=(*tested, (f"median gap at {_K}", *gaps)),
+        note=f"The median count at {_K}: {', '.join(counts)}.",
     )
 
 
@@ -296,7 +284,7 @@ def _gap(counts: IntArray) -> int:
     return int(ranked[_K - 1] - ranked[_K])
 
 
-def _draw(figure: Any, results: Results, what: str) -> None:
+def _draw(figure: Any, results: Results, counted: str) -> None:
     axes = figure.add_subplot()
     columns = list(next(iter(results.values())))
     width = 0.84 / len(columns)
@@ -313,5 +301,5 @@ def _draw(figure: Any, results: Results, what: str) -> None:
     axes.grid(axis="x", visible=False)
     axes.set_ylabel(f"share of the true top {_K}")
     bars_are = "bars: 2 standard errors" if known else "one trial, errors unknown"
-    axes.set_title(f"Top {_K} states by {what}; ten days under (0.1, 1e-6), {bars_are}", loc="left")
+    axes.set_title(f"Top {_K} states by {counted}; ten days under (0.1, 1e-6), {bars_are}", loc="left")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")

@@ -9,13 +9,13 @@ import numpy as np
 
 from cutline.pate.aggregators.base import moved_labels
 from cutline.privacy import Adjacency
-from experiments.multilabel_pate_search import CLOSELY
-from experiments.polls import Poll, score
+from experiments.exp3.ballot_limits import Limited
+from experiments.exp3.least_epsilon import CLOSELY
+from experiments.exp3.polls import Poll, score
+from experiments.exp3.sweeps import PAPERS_TEST, RELATIONS, Found, Wasted, price_by_the_paper
+from experiments.exp3.taught_ballots import Lesson
 from experiments.report import Cell, Table
-from experiments.taught_ballots import Lesson
 from experiments.trials import mean_and_error
-from experiments.vote_extras import Limited, Wasted, booked
-from experiments.vote_study import PAPERS_TEST, RELATIONS, Found
 
 Sweep: TypeAlias = Mapping[str, Mapping[Adjacency, Found]]
 
@@ -64,6 +64,12 @@ def others(found: Found) -> str:
     return f"{first} to {high:.2f}" if high < np.inf else f"{first} to > {max(found.scores):g}"
 
 
+def other_queries(found: Mapping[Adjacency, Found]) -> str:
+    """Return what other draws of queries need, for the table of privacy."""
+    ends = [f"{others(one)} {TITLES[relation]}" for relation, one in found.items() if one.needed is not None]
+    return f"other queries: {' and '.join(ends)}" if ends else "not reached"
+
+
 def accounting_table(
     polls: Sequence[Poll],
     sweeps: Mapping[str, Sweep],
@@ -87,7 +93,9 @@ def accounting_table(
                     ),
                     *(mean_and_error(found.values(epsilon, what)) for what in ("answered", poll.measure)),
                     found.needed,
-                    None if found.needed is None else booked(poll, epsilon=found.needed, adjacency=relation),
+                    None
+                    if found.needed is None
+                    else price_by_the_paper(poll, epsilon=found.needed, adjacency=relation),
                 )
             )
     return Table(

@@ -13,10 +13,9 @@ from typing import Any, TypeAlias
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
-from experiments.report import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure, Report, Table, counted
-from experiments.rivals import share_spent
-from experiments.setting import Setting
-from experiments.trials import run_cells
+from experiments.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure
+from experiments.report import Report, Table
+from experiments.trials import Setting, run_cells
 
 RELEASES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 EPSILON, DELTA, MAX_K = 1.0, 1e-6, 100
@@ -56,16 +55,14 @@ def run(setting: Setting) -> Report:
         name="one-gap",
         title="The gap each form of StableTopK needs, for 1 to 1000 releases",
         parts=[
-            _introduction(),
             Figure(
                 name="releases",
                 title=f"One-gap number against the number of releases, all at one total of ({EPSILON:g}, {DELTA:g})",
                 draw=lambda figure: draw(figure, curve),
                 size=(8.0, 4.6),
             ),
-            _table(curve),
-            _beside({key: found[_name(key)] for key in SETTINGS}),
-            conclusion(curve),
+            _tabulate_curve(curve),
+            _tabulate_settings({key: found[_name(key)] for key in SETTINGS}),
         ],
     )
 
@@ -96,42 +93,7 @@ def gaps_needed(question: Question, seed: int) -> Gaps:  # noqa: ARG001 - nothin
     }
 
 
-def crossing(curve: Mapping[int, Gaps]) -> int | None:
-    """Return the first number of releases from which on argmax never needs more than EM, or None."""
-    better = None
-    for releases in sorted(curve, reverse=True):
-        if curve[releases][_ARGMAX] > curve[releases][_EM]:
-            break
-        better = releases
-    return better
-
-
-def _paper_spends(releases: int) -> str:
-    budget = Budget(epsilon=EPSILON, delta=DELTA, releases=releases)
-    spent = share_spent(StableTopK.calibrate(budget, max_k=MAX_K, test="paper"), budget)
-    return f"{spent:.2f} of the budget with {counted(releases, 'release')}"
-
-
-def _introduction() -> str:
-    few, many = map(_paper_spends, (min(RELEASES), max(RELEASES)))
-    return (
-        "The *one-gap number* is the smallest g such that, when one gap is g and all others are 0, the right set goes out with "
-        "probability 0.9, choosing k included. Everybody has the same total "
-        f"(epsilon = {EPSILON:g}, delta = {DELTA:g}) for all releases together, one user joining or leaving, k chosen from 1 "
-        f"to {MAX_K}. No data and no trials: the numbers follow from public parameters, by the exact laws.\n\n"
-        "- **paper**: the exponential mechanism and the paper's Gaussian test, even split, half of delta for the tests, zCDP "
-        f"with the right conversion. By the best accounting it costs {few} and {many}: part of its distance is accounting. "
-        "All others spend the whole budget.\n"
-        "- **EM + Gaussian**: the paper's test with the exact threshold, exact accounting and the best split: what is left of "
-        "the distance to the next line is the test's own.\n"
-        "- **EM + table**: the exponential mechanism and the optimal bit table; Rényi order, delta and split from a search.\n"
-        "- **argmax + table**: the largest gap as it is; one bit certifies both that the set is stable and that no other gap "
-        "could have been the largest.\n"
-        "- **k fixed, test only**: k is known beforehand and nothing is chosen: what the test alone needs."
-    )
-
-
-def _table(curve: Mapping[int, Gaps]) -> Table:
+def _tabulate_curve(curve: Mapping[int, Gaps]) -> Table:
     return Table(
         name="releases",
         title=f"One-gap numbers, in users, at a total of ({EPSILON:g}, {DELTA:g})",
@@ -143,33 +105,12 @@ def _table(curve: Mapping[int, Gaps]) -> Table:
     )
 
 
-def _beside(found: Mapping[tuple[int, float, int], Gaps]) -> Table:
+def _tabulate_settings(found: Mapping[tuple[int, float, int], Gaps]) -> Table:
     return Table(
         name="settings",
         title=f"Other settings, delta = {DELTA:g}",
         columns=("releases", "total epsilon", "max_k", *FORMS),
         rows=tuple((n, f"{epsilon:g}", k, *(gaps[form] for form in FORMS)) for (n, epsilon, k), gaps in found.items()),
-        note="600 releases at 3.66 with 39 cuts is the setting of the paper's PATE experiment.",
-    )
-
-
-def conclusion(curve: Mapping[int, Gaps]) -> str:
-    """Say what the curve shows."""
-    ratios = [gaps[_PAPER] / min(gaps[_EM], gaps[_ARGMAX]) for gaps in curve.values()]
-    tests = [gaps[_GAUSSIAN] / gaps[_EM] for gaps in curve.values()]
-    better = crossing(curve)
-    argmax = (
-        f"From {better} releases on argmax needs no more than the exponential mechanism"
-        if better is not None
-        else "Argmax needs more than the exponential mechanism throughout"
-    )
-    return (
-        "## What to take from it\n\n"
-        f"The paper's form needs {min(ratios):.1f} to {max(ratios):.1f} times the gap of the better of ours; with our "
-        f"accounting and the same choice of k, its Gaussian test needs {min(tests):.2f} to {max(tests):.2f} times the "
-        f"table's. {argmax}; that is for one clear cliff: where the second gap is large too, argmax is the wrong choice "
-        "([adaptive-k](adaptive-k.md)). The "
-        "distance to the lowest line is the price of not knowing k."
     )
 
 

@@ -1,7 +1,5 @@
 """EXP1 on generated logs: the batched draws follow the mechanisms' laws, the measure, the bars and the page."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -19,21 +17,19 @@ from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.sampling import SeededSource
 from experiments.datasets import LogData
 from experiments.datasets.generated import generated_log
-from experiments.fixed_k_trials import shares_found, taken_ranks
-from experiments.places import (
+from experiments.exp1 import (
     METHODS,
     PAPER,
     Question,
-    against_the_paper,
     answer,
+    compare_with_the_paper,
     mechanisms,
     questions,
     run,
-    shortfalls,
-    verdict,
 )
+from experiments.fixed_k_trials import shares_found, taken_ranks
 from experiments.report import Estimate
-from experiments.setting import Setting
+from experiments.trials import Setting
 
 ADD = Adjacency.ADD_REMOVE
 COUNTS = OpenHistogram.from_counts(np.array([9, 7, 7, 3, 2]), max_k=4)
@@ -125,36 +121,6 @@ def test_a_cell_repeats_and_finds_a_cliff():
     assert all(share == (1.0, 0.0) for share in found.values())
 
 
-def test_the_bars():
-    level = dict.fromkeys(METHODS, (0.5, 0.001))
-    assert shortfalls(level) == (0.0, 0.0)
-    behind = level | {"Limited Domain": (0.6, 0.001)}
-    assert shortfalls(behind) == (pytest.approx(0.06), 0.0)
-    wide = level | {"Top Stable": (0.6, 0.06)}
-    assert shortfalls(wide) == (0.0, 0.0)  # two standard errors are more than 0.04
-    paper = level | {"StableTopK (paper)": (0.51, 0.001)}
-    assert shortfalls(paper) == (0.0, pytest.approx(0.01 - 2 * math.hypot(0.001, 0.001)))
-
-
-def test_the_verdict_names_the_cells_that_miss():
-    log = LogData(
-        name="x",
-        title="Here",
-        table=generated_log("x", users=60, items=30, pairs=200, top=50),
-        note="",
-        generated=True,
-        users=60,
-    )
-    question = Question(data="x", counts=np.arange(9)[::-1], users=60, k=3, epsilon=0.4, trials=2)
-    bad = dict.fromkeys(METHODS, (0.5, 0.0)) | {"test-first": (0.1, 0.0)}
-    words = verdict([(question, bad)], {"x": log})
-    assert "0 of 1 cells" in words
-    assert words.count("Here, k = 3, epsilon = 0.4") == 2
-    good = verdict([(question, dict.fromkeys(METHODS, (0.5, 0.0)))], {"x": log})
-    assert "1 of 1 cells" in good
-    assert "Here" not in good
-
-
 def test_printed_figures_stand_beside_the_logs_they_may_be_of():
     table = generated_log("x", users=60, items=30, pairs=200, top=50)
     logs = {
@@ -168,9 +134,9 @@ def test_printed_figures_stand_beside_the_logs_they_may_be_of():
         )
         for name in logs
     ]
-    beside, words, _ = against_the_paper(rows, logs)
+    [beside] = compare_with_the_paper(rows, logs)
     assert beside.rows == (("BrightKite; Gowalla", 10, "0.8", 0.80, 0.5, 0.79, 0.5, 1.00, 0.5, 0.5),)
-    assert "rho" in words
+    assert compare_with_the_paper(rows[:1], logs) == []
 
 
 def test_questions_count_distinct_users_at_the_public_rule():
@@ -203,17 +169,18 @@ def test_the_papers_table_is_as_printed():
 
 
 def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
-    from experiments import places
+    from experiments import exp1
 
-    monkeypatch.setattr(places, "DATA", ("brightkite",))
-    monkeypatch.setattr(places, "SIZES", (3, 10))
-    monkeypatch.setattr(places, "EPSILONS", (0.4, 0.8))
+    monkeypatch.setattr(exp1, "DATA", ("brightkite",))
+    monkeypatch.setattr(exp1, "SIZES", (3, 10))
+    monkeypatch.setattr(exp1, "EPSILONS", (0.4, 0.8))
     report = run(Setting(trials=5, jobs=1))
-    page = report.write(tmp_path)[0].read_text(encoding="utf-8")
+    page = report.write(tmp_path, "*A run.*")[0].read_text(encoding="utf-8")
+    assert page.startswith(
+        "# EXP1: the top k places of check-in logs, k given (generated logs)\n\n*A run.*\n\n- Brightkite: a"
+    )
     assert "(generated)" in page
-    assert "5 trials a cell, seed 0" in page
     assert [table.name for table in report.tables] == ["found"]  # the paper's figures are of other logs
-    assert "cannot be set beside the paper's" in page
     assert "Tokyo" not in page
     assert len(report.tables[0].rows) == 4
     assert (tmp_path / "exp1-found.svg").stat().st_size < 200_000
