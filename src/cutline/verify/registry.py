@@ -6,26 +6,13 @@ from collections.abc import Callable, Sequence
 
 from cutline.errors import ParameterError
 from cutline.verify.check import Check
-from cutline.verify.suites.aggregators import (
-    binary_vote,
-    gnmax,
-    optimal_vote,
-    pate_gaussian,
-    pate_tau,
-    powerset_vote,
-    stable_confident,
-    stable_majority,
-    stable_top_k_vote,
-)
+from cutline.verify.suites.aggregators import gaussian_votes, optimal_vote, stable_majority, stable_sets
 from cutline.verify.suites.mechanisms import (
-    joint_em,
+    closed_domain,
     limited_domain,
     limited_rounds,
-    peeling_em,
-    permute_and_flip,
     stable_top_k,
     stable_top_k_fixed,
-    subset_em,
     test_first,
     top_stable,
 )
@@ -34,22 +21,22 @@ SUITES: dict[str, Callable[[], list[Check]]] = {
     "stable-top-k": stable_top_k.checks,
     "test-first": test_first.checks,
     "stable-top-k-fixed": stable_top_k_fixed.checks,
-    "peeling-em": peeling_em.checks,
-    "permute-and-flip": permute_and_flip.checks,
+    "peeling-em": closed_domain.peeling_em,
+    "permute-and-flip": closed_domain.permute_and_flip,
     "limited-rounds": limited_rounds.checks,
     "limited-domain": limited_domain.checks,
     "top-stable": top_stable.checks,
-    "joint-em": joint_em.checks,
-    "subset-em": subset_em.checks,
+    "joint-em": closed_domain.joint_em,
+    "subset-em": closed_domain.subset_em,
     "optimal-vote": optimal_vote.checks,
-    "stable-top-k-vote": stable_top_k_vote.checks,
-    "pate-gaussian": pate_gaussian.checks,
-    "pate-tau": pate_tau.checks,
-    "gnmax": gnmax.checks,
-    "binary-vote": binary_vote.checks,
-    "powerset-vote": powerset_vote.checks,
+    "stable-top-k-vote": stable_sets.stable_top_k_vote,
+    "pate-gaussian": gaussian_votes.pate_gaussian,
+    "pate-tau": gaussian_votes.pate_tau,
+    "gnmax": gaussian_votes.gnmax,
+    "binary-vote": gaussian_votes.binary_vote,
+    "powerset-vote": gaussian_votes.powerset_vote,
     "stable-majority": stable_majority.checks,
-    "stable-confident": stable_confident.checks,
+    "stable-confident": stable_sets.stable_confident,
 }
 
 

@@ -1,1 +1,1 @@
-r"""What is checked of each aggregator, one file each, and what several of them share."""
+r"""What is checked of each aggregator, one file for each kind, and what they share."""

@@ -24,7 +24,6 @@ Ballots: TypeAlias = Any  # an array (ballots, 1, labels), of the universe's mak
 MOST = (4, 3)  # teachers and labels whose boxes are all listed
 # Steep enough to saturate within the one to three steps that four teachers leave.
 STABILITY = BitTable.stability(order=3.0, rdp=2.0, delta=0.02)
-SIGMA = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
