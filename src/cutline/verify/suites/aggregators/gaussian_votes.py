@@ -31,7 +31,7 @@ def pate_gaussian() -> list[Check]:
 
 def pate_tau() -> list[Check]:
     """Return all checks of PateTau."""
-    build = partial(_of, PateTau, limit=1)
+    build = partial(_limited, PateTau)
     return holds_on_ballots(PateTau.name, {" limit 1": build}) + _half_sensitivity(PateTau.name, build)
 
 
@@ -44,7 +44,7 @@ def gnmax() -> list[Check]:
 def binary_vote() -> list[Check]:
     """Return all checks of BinaryVote, with and without a ballot limit."""
     free: dict[str, Build] = {"": partial(_of, BinaryVote)}
-    limited: dict[str, Build] = {" limit 1": partial(_of, BinaryVote, limit=1)}
+    limited: dict[str, Build] = {" limit 1": partial(_limited, BinaryVote)}
     return holds_on_ballots(BinaryVote.name, free | limited) + holds_on_votes(BinaryVote.name, free)
 
 
@@ -60,10 +60,12 @@ def _half_sensitivity(name: str, build: Build) -> list[Check]:
 
 
 def _of(
-    kind: type[PateGaussian | PateTau | BinaryVote | GNMax | PowersetVote],
-    teachers: int,
-    labels: int,
-    adjacency: Adjacency,
-    limit: int | None = None,
-) -> PateGaussian | PateTau | BinaryVote | GNMax | PowersetVote:
-    return kind(sigma=_SIGMA, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit)
+    kind: type[PateGaussian | BinaryVote | GNMax | PowersetVote], teachers: int, labels: int, adjacency: Adjacency
+) -> PateGaussian | BinaryVote | GNMax | PowersetVote:
+    return kind(sigma=_SIGMA, teachers=teachers, labels=labels, adjacency=adjacency)
+
+
+def _limited(
+    kind: type[PateTau | BinaryVote], teachers: int, labels: int, adjacency: Adjacency
+) -> PateTau | BinaryVote:
+    return kind(sigma=_SIGMA, teachers=teachers, labels=labels, adjacency=adjacency, limit=1)
