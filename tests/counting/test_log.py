@@ -114,6 +114,6 @@ def test_ready_counts_are_taken_when_they_are_bound(ready):
 
 
 def test_ready_counts_of_candidates_only():
-    (histogram,) = bind({"a": 3, "b": 1}, ask(candidates=["b", "c"])).count(5)
+    (histogram,) = bind({"a": 3, "b": 1}, ask(candidates=["b", "c"])).count(max_k=5, progress=None)
     assert (histogram.top(2), histogram.values.tolist()) == (("b", "c"), [1, 0])
     assert count(np.array([3, 1]), candidates=[1, 2]).top(2) == (1, 2)

@@ -251,7 +251,8 @@ class _ReadyCounts:
     counts: Mapping[Item, int] | IntArray
     candidates: tuple[Item, ...] | None
 
-    def count(self, max_k: int, _progress: Progress | None = None) -> list[Histogram]:
+    def count(self, max_k: int, progress: Progress | None = None) -> list[Histogram]:
+        del progress  # there is nothing to wait for
         if self.candidates is None:
             return [OpenHistogram.from_counts(self.counts, max_k=max_k)]
         counts: Mapping[Item, int] = (

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cutline.counting import check, count, count_by
+from cutline.counting import ask, bind, check, count, count_by
 from cutline.errors import ColumnTypeError, EngineError, ParameterError, SourceError, WhereError
 
 # Ibis 12 calls a method that DuckDB 2.0 has renamed; pyspark 3.5 compares versions with a deprecated class.
@@ -260,9 +260,9 @@ def test_refusals_are_public_and_come_before_any_row(engine, build):
         (ColumnTypeError, "candidates must be values", {"candidates": [1]}),
         (ColumnTypeError, "groups must be values", {"by": "by", "groups": [1]}),
     ):
-        for ask in (check, count_by if "by" in options else count):
+        for call in (check, count_by if "by" in options else count):
             with pytest.raises(refusal, match=message):
-                ask(source, **named | options)
+                call(source, **named | options)
     nested = pa.table({"User": ["u"], "item.x": pa.array([b"x"], pa.binary())})
     with pytest.raises(ColumnTypeError, match=r"'item\.x' of type"):
         count(build(engine, nested), **named)
@@ -346,9 +346,12 @@ def test_a_collation_of_duckdb_lets_nobody_rename_items_or_groups():
     assert shown(count(table, user="u", item="i", max_k=2)) == (["tea", "Tea"], [2, 1, 0])
     groups = count_by(table, user="u", item="u", by="i", groups=["Tea", "tea"], max_k=2)
     assert [shown(histogram) for histogram in groups.values()] == [(["x"], [1, 0, 0]), (["X", "y"], [1, 1, 0])]
+    log = bind(table, ask(user="u", item="i"))
     connection.raw_sql("SET default_collation = 'nocase'")
     with pytest.raises(ParameterError, match="byte by byte"):
         check(table, user="u", item="i")
+    with pytest.raises(ParameterError, match="byte by byte"):
+        log.count(2)
     connection.disconnect()
 
 
@@ -362,7 +365,6 @@ def test_nan_is_missing_whatever_the_statistics_of_a_file_say(tmp_path):
 
 def test_text_on_an_unknown_backend_is_refused_and_whole_numbers_are_not():
     from cutline.counting.engines.ibis import bind_backend
-    from cutline.counting.question import ask
 
     connection = ibis.duckdb.connect()
     table = connection.create_table("log", pa.table({"u": [1, 2], "i": [7, 7], "t": ["a", "b"]}))

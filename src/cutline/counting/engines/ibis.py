@@ -42,10 +42,22 @@ _STORED = {"string": ("text",), "boolean": ("integer",), "float32": ("real",), "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IbisVotes(RemoteVotes):
-    """The rows of an Ibis table that count, and the name of its backend."""
+    """The rows of an Ibis table that count.
+
+    Parameters
+    ----------
+    table
+        The table.
+    backend
+        The name of its backend.
+    compares_text
+        Whether a user, an item or a group is text.
+    """
 
     engine = "the backend"
+    table: Any
     backend: str
+    compares_text: bool
 
     def _fetch_top(self, max_k: int) -> list[tuple[Any, ...]]:
         import ibis
@@ -65,6 +77,8 @@ class IbisVotes(RemoteVotes):
         """Return the query (g, i, n) of distinct users."""
         import ibis
 
+        if self.backend == "duckdb" and self.compares_text:
+            _check_collation(self.table)
         distinct, grouping = self.votes.distinct(), self.grouping
         if grouping is None:
             return distinct.group_by("i").aggregate(n=distinct.count()).mutate(g=ibis.literal(0, "int32"))
@@ -151,7 +165,14 @@ def _bind(table: Any, question: Question, *, backend: str) -> IbisVotes:
     if groups is not None:
         votes = votes.join(_make_table(groups, "g", "b", values["b"].type()), "b")
     votes = votes.select("u", "i", *(() if groups is None else ("g",)))
-    return IbisVotes(votes=votes, order=order, grouping=grouping, backend=backend)
+    return IbisVotes(
+        votes=votes,
+        order=order,
+        grouping=grouping,
+        table=table,
+        backend=backend,
+        compares_text=any(kind == "VARCHAR" for _, kind in plain.values()),
+    )
 
 
 def _plain_value(table: Any, role: str, name: str, *, backend: str) -> tuple[Any, str]:
@@ -173,7 +194,8 @@ def _plain_value(table: Any, role: str, name: str, *, backend: str) -> tuple[Any
     if backend == "sqlite":
         column = _as_declared(column, declared)
     elif backend == "duckdb" and declared == "string":
-        column = _drop_collation(table, column)
+        _check_collation(table)
+        column = _drop_collation(column)
     elif backend == "pyspark" and declared == "string":
         column = _is_valid(column, version=table.get_backend().version).ifelse(column, missing)
     elif backend == "duckdb" and declared.startswith("float"):
@@ -189,15 +211,18 @@ def _plain_value(table: Any, role: str, name: str, *, backend: str) -> tuple[Any
     return column, kind
 
 
-def _drop_collation(table: Any, column: Any) -> Any:
-    """Drop a collation that DuckDB's column may have; with it, whose row came first would name everybody's items."""
-    import ibis
-
+def _check_collation(table: Any) -> None:
+    """Refuse a DuckDB session that folds all text; it is a setting that anybody may change between two queries."""
     ((collation,),) = table.get_backend().raw_sql("SELECT current_setting('default_collation')").fetchall()
     if collation.lower() not in ("", "binary", "c", "posix"):
         raise ParameterError(
             "text is compared byte by byte", f"default_collation={collation!r}", "RESET default_collation first."
         )
+
+
+def _drop_collation(column: Any) -> Any:
+    """Drop a collation that DuckDB's column may have; with it, whose row came first would name everybody's items."""
+    import ibis
 
     @ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))
     def encoded(value): ...  # type: ignore[no-untyped-def]
