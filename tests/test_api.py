@@ -6,6 +6,7 @@ from cutline import api
 from cutline.demo import LANDMARKS, checkins, write_checkins
 from cutline.errors import DomainError, ParameterError, SourceError
 from cutline.mechanisms import MECHANISMS, StableTopK
+from cutline.mechanisms.base import Parameter
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12, "garage": 11}
@@ -82,6 +83,7 @@ class ClosedOnly(StableTopK):
 
     name = "closed-only"
     domains = ("closed",)
+    parameters = (Parameter(name="width"),)
 
     @classmethod
     def calibrate(cls, budget, *, adjacency=cutline.Adjacency.ADD_REMOVE, limits=None, width=2):
@@ -89,7 +91,7 @@ class ClosedOnly(StableTopK):
 
 
 def test_a_new_mechanism_needs_no_change_here(monkeypatch):
-    monkeypatch.setitem(MECHANISMS, "closed-only", ClosedOnly)
+    monkeypatch.setattr("cutline.mechanisms.registry.MECHANISMS", (*MECHANISMS, ClosedOnly))
     release = cutline.top({"a": 900, "b": 1}, candidates=["a", "b"], mechanism="closed-only", width=2)
     assert (release.items, release.mechanism["max_k"]) == ({"a"}, 2)
     with pytest.raises(DomainError, match=r"closed; got a domain that is open\. List the candidates"):

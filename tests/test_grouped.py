@@ -20,7 +20,7 @@ from cutline.counting import count_by
 from cutline.errors import BudgetError, CutlineError, ParameterError, SourceError
 from cutline.grouped import GroupedRelease, dearest, top_by
 from cutline.ledger import Ledger
-from cutline.mechanisms import MECHANISMS
+from cutline.mechanisms import StableTopK
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian, Pure
 from cutline.sampling import SeededSource
 
@@ -263,7 +263,7 @@ def laws_of_tables(mechanism, bound):
 )
 def test_whole_tables_keep_their_claim_by_enumeration(bound, releases, holds):
     budget = Budget(epsilon=1.0, delta=0.01, releases=releases)
-    mechanism = MECHANISMS["stable-top-k"].calibrate(budget, max_k=2)
+    mechanism = StableTopK.calibrate(budget, max_k=2)
     excesses = [
         sum(max(0.0, p.get(outcome, 0.0) - np.e * q.get(outcome, 0.0)) for outcome in set(p) | set(q))
         for without, whole in itertools.pairwise(laws_of_tables(mechanism, bound))

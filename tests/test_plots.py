@@ -7,6 +7,7 @@ import pytest
 import cutline
 from cutline import plots
 from cutline.plots import plot_demo, plot_release
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour $5$": 880, "museum\x1b": 870, "kiosk": 12, "garage": 11}
@@ -66,7 +67,11 @@ def test_long_sets_are_cut_and_noisy_counts_are_shown(tmp_path):
 
     path = tmp_path / "release.svg"
     items = frozenset(f"item {i:03}" for i in range(100))
-    release = replace(release_of(CLIFF, test="paper"), items=items, k=100, counts=dict.fromkeys(items, 4321))
+    release = replace(
+        release_of(CLIFF, test="paper"),
+        outcome=Outcome(items=items, k=100),
+        counts=dict.fromkeys(items, 4321),
+    )
     plot_release(release, path)
     assert "item 000: 4,321" in texts(path)
     assert "… and 61 more" in texts(path)
@@ -102,9 +107,9 @@ assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
 
 @pytest.mark.parametrize(("name", "k"), [("limited-domain", 3), ("test-first", 3), ("top-stable", 3)])
 def test_mechanisms_that_are_told_k_have_their_curve_too(name, k):
-    from cutline.mechanisms import MECHANISMS
+    from cutline.mechanisms import mechanism
 
-    ready = MECHANISMS[name].calibrate(cutline.Budget(epsilon=1.0, delta=1e-6), k=k, max_k=20)
+    ready = mechanism(name).calibrate(cutline.Budget(epsilon=1.0, delta=1e-6), k=k, max_k=20)
     release = ready.release(cutline.OpenHistogram.from_counts({"a": 900, "b": 800, "c": 700}, max_k=20))
     own, paper = plots._gap_chances(release)
     assert own.chances[-1] > 0.9

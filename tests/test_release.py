@@ -17,7 +17,7 @@ from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.noisy_counts import NoisyCounts, with_counts
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
-from cutline.release import Release
+from cutline.release import Outcome, Release, Status
 from cutline.sampling import SeededSource
 
 
@@ -93,15 +93,39 @@ def test_an_ordinary_budget_is_not_refused():
 
 def test_listed_is_the_items_own_order():
     release = Release(
-        items=frozenset({"b", "a", 3, 10}),
-        k=4,
-        steps=(),
+        outcome=Outcome(items=frozenset({"b", "a", 3, 10}), k=4),
         cost=Cost(adjacency=Adjacency.ADD_REMOVE),
         mechanism={"name": "x"},
         budget=None,
     )
     assert release.listed() == [3, 10, "a", "b"]
     assert json.dumps(release.listed())
+
+
+@pytest.mark.parametrize(
+    ("items", "k", "status"),
+    [
+        (None, 0, "withheld"),
+        (None, 5, "withheld"),
+        (frozenset(), 5, "empty"),
+        ((), 2, "empty"),
+        (frozenset("a"), 2, "partial"),
+        (("a", "b"), 2, "released"),
+        (frozenset("abc"), 3, "released"),
+    ],
+)
+def test_status_of_an_outcome(items, k, status):
+    outcome = Outcome(items=items, k=k)
+    assert outcome.status == Status(status)
+    assert outcome == Outcome(items=items, k=k)
+    assert hash(outcome) == hash(Outcome(items=items, k=k))
+    assert outcome != Outcome(items=items, k=k, steps=("test",))
+    release = Release(outcome=outcome, cost=Cost(adjacency=Adjacency.REPLACE), mechanism={"name": "x"}, budget=None)
+    assert (release.items, release.k, release.status, release.released) == (items, k, status, items is not None)
+
+
+def test_a_set_and_a_list_of_the_same_items_are_different_outcomes():
+    assert Outcome(items=("a",), k=1) != Outcome(items=frozenset("a"), k=1)
 
 
 def test_a_refund_is_never_stated():

@@ -19,7 +19,7 @@ from cutline.counting.question import Progress, group_by
 from cutline.errors import ParameterError
 from cutline.histogram import Item
 from cutline.privacy import Adjacency, Budget, Cost, Gaussian
-from cutline.release import Release
+from cutline.release import Outcome, Release
 from cutline.sampling import Source, resolve
 from cutline.terms import calibrated_pair, checked, default_max_k, default_mechanism, opened_books, released, terms
 
@@ -78,9 +78,7 @@ class GroupedRelease:
         """What holds for the whole table: epsilon, delta, releases, adjacency; the worst case, never a refund."""
         first = next(iter(self.releases.values()))
         whole = Release(
-            items=None,
-            k=0,
-            steps=(),
+            outcome=Outcome(items=None),
             cost=self.reserved,
             mechanism=first.mechanism,
             budget=self.budget,

@@ -6,7 +6,6 @@ needed; the extension (.png or .svg) tells the format.
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import textwrap
@@ -22,7 +21,7 @@ from cutline.arrays import FloatArray, IntArray
 from cutline.errors import CutlineError, ParameterError
 from cutline.extras import require
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms import mechanism
+from cutline.mechanisms import Mechanism, mechanism
 from cutline.mechanisms.one_gap import one_gap
 from cutline.release import Release
 
@@ -232,8 +231,8 @@ def _gap_chances(release: Release) -> list[GapChances]:
     if release.budget is None or "max_k" not in release.mechanism:
         return []
     kind = mechanism(release.mechanism["name"])
-    accepted = set(inspect.signature(kind.calibrate).parameters) - {"adjacency"}
-    public = {k: v for k, v in release.mechanism.items() if k in accepted}
+    public = {name: value for name, value in release.mechanism.items() if kind.accepts(name)}
+    max_k = int(release.mechanism["max_k"])
     wishes = {k: v for k, v in public.items() if k in ("max_k", "min_k", "target", "weight", "clip")}
     shared: dict[str, Any] = {"adjacency": release.cost.adjacency}
     try:
@@ -243,24 +242,27 @@ def _gap_chances(release: Release) -> list[GapChances]:
         paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
         cut = public.get("k") or public.get("target") or public.get("min_k") or 1
         drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
-        needed = {name: one_gap(each.chance, max_k=each.max_k, k=cut) for name, each in drawn.items()}
+        needed = {name: one_gap(each.chance, max_k=max_k, k=cut) for name, each in drawn.items()}
         farthest = min(int(2.4 * max(needed.values())), 1 << 20)
         gaps = np.unique(
             np.append(np.linspace(1, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
         )
         return [
             GapChances(
-                name=name, gaps=gaps, chances=np.array([_chance(each, cut, g) for g in gaps]), needed=needed[name]
+                name=name,
+                gaps=gaps,
+                chances=np.array([_chance(each, cut, g, max_k=max_k) for g in gaps]),
+                needed=needed[name],
             )
             for name, each in drawn.items()
         ]
-    except (CutlineError, TypeError, AttributeError):  # a mechanism whose parameters are others
+    except CutlineError:  # built by hand from parts that no budget would give
         return []
 
 
-def _chance(mechanism: Any, cut: int, gap: int) -> float:
+def _chance(mechanism: Mechanism, cut: int, gap: int, *, max_k: int) -> float:
     """Return the exact chance that exactly the items above a lone gap are released."""
-    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=mechanism.max_k)
+    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=max_k)
     return float(mechanism.chance(histogram, cut))
 
 

@@ -1,39 +1,81 @@
 r"""Everything that becomes public about one run of a mechanism, and what it cost.
 
-A release holds no private number: its items passed the mechanism, its steps and cost are functions of the outcome, and its
-parameters are public. It may be printed, pickled, logged and stored.
+An `Outcome` is what the run itself shows: items, cut and steps. A mechanism's exact law is over outcomes. A `Release` adds what
+is public before any data: cost, mechanism, budget. It holds no private number, and may be printed, pickled, logged and stored.
 """
 
 from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from cutline.histogram import Item, item_key
 from cutline.privacy import Budget, Cost
 
-Law: TypeAlias = Mapping[Hashable, float]
+Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
 
 _STATED_DELTA = 1e-6  # of the sentence, when the mechanism was built from parameters and no budget says otherwise
 
 
+class Status(StrEnum):
+    """How a run ended."""
+
+    RELEASED = "released"
+    PARTIAL = "partial"  # fewer items than k
+    EMPTY = "empty"  # no item
+    WITHHELD = "withheld"  # no set at all
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    r"""One outcome.
+class Outcome:
+    r"""What one run of a mechanism shows: equal outcomes cannot be told apart.
 
     Parameters
     ----------
     items
         A ``frozenset`` (the order means nothing), a ``tuple`` (ordered), or None when withheld.
     k
-        Where the cut fell; 0 when the mechanism shows no cut.
+        The cut that was chosen or asked for; 0 when the mechanism does not show one.
     steps
-        Which public steps ran, in order.
+        Which public steps ran, in order. They are the same in every run of a mechanism with only one path.
+
+    Examples
+    --------
+    >>> str(Outcome(items=frozenset({"a", "b"}), k=3).status), str(Outcome(items=None).status)
+    ('partial', 'withheld')
+    """
+
+    items: Items | None
+    k: int = 0
+    steps: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """How the run ended: released, partial, empty or withheld."""
+        if self.items is None:
+            return Status.WITHHELD
+        if not self.items:
+            return Status.EMPTY
+        return Status.PARTIAL if len(self.items) < self.k else Status.RELEASED
+
+
+Law: TypeAlias = Mapping[Outcome, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    r"""One outcome, with what is public about the mechanism that drew it.
+
+    Parameters
+    ----------
+    outcome
+        What the mechanism showed; `items`, `k`, `steps` and `status` read it.
     cost
-        What those steps cost; a function of the outcome.
+        What the steps that ran cost; a function of the outcome.
     mechanism
         Name and public parameters, as plain data.
     budget
@@ -44,38 +86,47 @@ class Release:
         True if the draw came from a seeded generator: a simulation, not a release.
     reserved
         The cost of the dearest path, if another than the one that ran: what a guarantee without a budget states.
-    branched
-        True if the mechanism has several paths: which steps ran is then part of the outcome.
     """
 
-    items: frozenset[Item] | tuple[Item, ...] | None
-    k: int
-    steps: tuple[str, ...]
+    outcome: Outcome
     cost: Cost
     mechanism: Mapping[str, Any]
     budget: Budget | None
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
-    branched: bool = False
     reserved: Cost | None = None
 
     def __post_init__(self) -> None:
         # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
         # was filled by rank: fill it again in an order of the items' own.
-        if isinstance(self.items, frozenset):
-            object.__setattr__(self, "items", frozenset(sorted(self.items, key=item_key)))
+        if isinstance(self.outcome.items, frozenset):
+            refilled = frozenset(sorted(self.outcome.items, key=item_key))
+            object.__setattr__(self, "outcome", replace(self.outcome, items=refilled))
+
+    @property
+    def items(self) -> Items | None:
+        """A ``frozenset`` (the order means nothing), a ``tuple`` (ordered), or None when withheld."""
+        return self.outcome.items
+
+    @property
+    def k(self) -> int:
+        """Where the cut fell; 0 when the mechanism shows no cut."""
+        return self.outcome.k
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Which public steps ran, in order; counting the items is the last, if they were counted."""
+        return self.outcome.steps if self.counts is None else (*self.outcome.steps, "counts")
+
+    @property
+    def status(self) -> Status:
+        """How the run ended: released, partial, empty or withheld."""
+        return self.outcome.status
 
     @property
     def released(self) -> bool:
         """Whether a set went out."""
         return self.items is not None
-
-    @property
-    def outcome(self) -> Hashable:
-        """Everything that became public, as a key of the mechanism's law."""
-        if self.branched:
-            return self.steps, self.items
-        return self.items if isinstance(self.items, tuple) else (self.k, self.items)
 
     def listed(self) -> list[Item] | None:
         """Return the items in an order that does not depend on the data, or as released if they are ordered."""

@@ -5,7 +5,6 @@ Everything here depends on public facts alone; `cutline.api` and `cutline.groupe
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,10 +39,10 @@ def checked(
             f"a domain that is {domain}",
             "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
         )
-    accepted = inspect.signature(kind.calibrate).parameters
-    unknown = sorted(set(public) - set(accepted))
+    accepted = {parameter.name for parameter in kind.parameters}
+    unknown = sorted(set(public) - accepted)
     if unknown:
-        known = sorted(set(accepted) - {"budget", "limits"})
+        known = sorted({"adjacency", *accepted})
         raise ParameterError(
             f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
         )

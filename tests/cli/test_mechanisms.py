@@ -2,21 +2,21 @@ import json
 
 import pytest
 
-from cutline.mechanisms import MECHANISMS
+from cutline.mechanisms import MECHANISMS, mechanism
 
-TOLD = [name for name, kind in MECHANISMS.items() if name != "stable-top-k"]
+TOLD = [kind.name for kind in MECHANISMS if kind.name != "stable-top-k"]
 
 
 def test_the_registry_is_listed_with_what_a_caller_must_know(run):
     rows = json.loads(run("mechanisms", "--json").stdout)["mechanisms"]
-    assert [row["name"] for row in rows] == list(MECHANISMS)
+    assert [row["name"] for row in rows] == [kind.name for kind in MECHANISMS]
     for row in rows:
         assert set(row["domains"]) <= {"open", "closed"}
         assert row["k"] in ("told", "found")
         assert all(row[key] for key in ("cost_rule", "reference", "summary", "adjacency"))
         assert isinstance(row["ordered"], bool)
     text = run("mechanisms").stdout
-    assert all(name in text for name in MECHANISMS)
+    assert all(kind.name in text for kind in MECHANISMS)
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -25,7 +25,7 @@ def test_top_works_for_each_that_is_told_k(run, checkins, tmp_path, name):
 
     listed = tmp_path / "candidates.txt"
     listed.write_text("\n".join([*LANDMARKS, *(f"nowhere {i}" for i in range(30))]))
-    closed = ["--candidates", listed] if "open" not in MECHANISMS[name].domains else []
+    closed = ["--candidates", listed] if "open" not in mechanism(name).domains else []
     columns = ["--user", "user_id", "--item", "venue", "--json"]
     plain = json.loads(run("top", checkins, *columns, "--mechanism", name, "--k", 12, "--epsilon", 4, *closed).stdout)
     assert plain["mechanism"]["name"] == name

@@ -24,7 +24,7 @@ STEPS = OpenHistogram.from_counts(np.array([300, 290, 240, 150, 149, 149, 60, 60
 def test_a_summary_is_a_sum_over_the_law(variant):
     mechanism = variants(0.8)[variant]
     found = summary(mechanism, STEPS)
-    sets = [(k, items, p) for (k, items), p in mechanism.law(STEPS).items() if items is not None]
+    sets = [(o.k, o.items, p) for o, p in mechanism.law(STEPS).items() if o.items is not None]
     assert found.release == pytest.approx(sum(p for _, _, p in sets), rel=1e-9)
     assert found.items == pytest.approx(sum(p * len(items) for _, items, p in sets), rel=1e-9)
     assert found.right == pytest.approx(sum(p for k, _, p in sets if k == 4 - 1), rel=1e-9)

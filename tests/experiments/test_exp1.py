@@ -55,8 +55,7 @@ def law_of_ranks(mechanism):
     """Sum the law over orders and steps: only which ranks went out is kept."""
     law = {}
     for outcome, p in mechanism.law(COUNTS).items():
-        items = outcome if mechanism.name.startswith("limited") else outcome[1]
-        key = frozenset(items or ())
+        key = frozenset(outcome.items or ())
         law[key] = law.get(key, 0.0) + p
     return law
 

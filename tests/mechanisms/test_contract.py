@@ -10,7 +10,8 @@ import pytest
 
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
-from cutline.mechanisms import MECHANISMS
+from cutline.mechanisms import MECHANISMS, Mechanism
+from cutline.mechanisms import mechanism as registered
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.sampling import SeededSource
 
@@ -21,17 +22,26 @@ HISTOGRAMS = {
     "open": OpenHistogram.from_counts(COUNTS, max_k=MAX_K),
     "closed": ClosedHistogram.from_counts(COUNTS),
 }
-CASES = [(name, adjacency) for name in MECHANISMS for adjacency in Adjacency]
+CASES = [(kind.name, adjacency) for kind in MECHANISMS for adjacency in Adjacency]
 
 
 def parameters(name):
-    """Public parameters every mechanism of this signature can take: k where k is fixed, max_k where it is looked at."""
-    accepted = inspect.signature(MECHANISMS[name].calibrate).parameters
-    return {key: value for key, value in {"k": 3, "max_k": MAX_K}.items() if key in accepted}
+    """Public parameters a mechanism takes: k where k is fixed, max_k where it is looked at."""
+    return {key: value for key, value in {"k": 3, "max_k": MAX_K}.items() if registered(name).accepts(key)}
 
 
 def build(name, adjacency, budget=BUDGET, **public):
-    return MECHANISMS[name].calibrate(budget, adjacency=adjacency, **parameters(name), **public)
+    return registered(name).calibrate(budget, adjacency=adjacency, **parameters(name), **public)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.name)
+def test_declared_parameters_are_those_of_calibrate(kind):
+    taken = dict(inspect.signature(kind.calibrate).parameters)
+    assert all(name in taken for name in ("budget", "adjacency", "limits"))
+    own = {name: p for name, p in taken.items() if name not in ("budget", "adjacency", "limits")}
+    assert {p.name: p.required for p in kind.parameters} == {n: p.default is p.empty for n, p in own.items()}
+    assert {p.kind for name, p in taken.items() if name != "budget"} == {inspect.Parameter.KEYWORD_ONLY}
+    assert all(kind.accepts(name) for variant in kind.variants for name in variant)
 
 
 @pytest.mark.parametrize(("name", "adjacency"), CASES)
@@ -40,6 +50,7 @@ class TestEveryMechanism:
         mechanism = build(name, adjacency)
         assert dataclasses.is_dataclass(mechanism)
         assert mechanism.name == name
+        assert isinstance(mechanism, Mechanism)
         with pytest.raises(dataclasses.FrozenInstanceError):
             mechanism.adjacency = Adjacency.ADD_REMOVE
 
@@ -89,6 +100,8 @@ class TestEveryMechanism:
                 assert release.seeded
                 assert "simulation" in release.guarantee
                 assert costs.setdefault(release.outcome, release.cost) == release.cost
+                assert release.outcome in mechanism.law(HISTOGRAMS[domain])
+                assert (release.items is None) == (release.status == "withheld")
                 assert Cost.from_dict(release.cost.to_dict()) == release.cost
                 assert json.loads(json.dumps(release.mechanism))["name"] == name
                 assert pickle.loads(pickle.dumps(release)) == release
@@ -111,6 +124,6 @@ class TestEveryMechanism:
         for key in parameters(name):
             for value in (0, -3, 2.5, True, *([None] if key == "k" else [])):  # max_k may be left to the mechanism
                 with pytest.raises((ParameterError, TypeError)):
-                    MECHANISMS[name].calibrate(BUDGET, adjacency=adjacency, **(parameters(name) | {key: value}))
+                    registered(name).calibrate(BUDGET, adjacency=adjacency, **(parameters(name) | {key: value}))
         with pytest.raises(ValueError, match="nearby"):
-            MECHANISMS[name].calibrate(BUDGET, adjacency="nearby", **parameters(name))
+            registered(name).calibrate(BUDGET, adjacency="nearby", **parameters(name))

@@ -18,7 +18,7 @@ AGGREGATOR_NAMES = [kind.name for kind in AGGREGATORS]
 
 
 def test_every_mechanism_and_aggregator_has_a_suite():
-    names = [*MECHANISMS, *AGGREGATOR_NAMES]
+    names = [*(kind.name for kind in MECHANISMS), *AGGREGATOR_NAMES]
     assert list(SUITES) == names
     for name in names:
         suite = SUITES[name]()

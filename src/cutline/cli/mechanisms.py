@@ -2,10 +2,13 @@ r"""``cutline mechanisms``: the registry."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
+
+if TYPE_CHECKING:
+    from cutline.mechanisms import Mechanism
 
 
 @guarded
@@ -23,7 +26,7 @@ def mechanisms(as_json: o.AsJson = False) -> None:
     from cutline.cli.show import print_titled, results, where
     from cutline.mechanisms import MECHANISMS
 
-    rows = [_row(kind) for kind in MECHANISMS.values()]
+    rows = [_row(kind) for kind in MECHANISMS]
     if as_json:
         print_json({"mechanisms": rows})
         return
@@ -42,12 +45,10 @@ def mechanisms(as_json: o.AsJson = False) -> None:
     print_titled(results(), "Mechanisms, each for either adjacency relation", table)
 
 
-def _row(kind: Any) -> dict[str, Any]:
-    import inspect
-
+def _row(kind: type[Mechanism]) -> dict[str, Any]:
     return {
         "name": kind.name,
-        "k": "told" if "k" in inspect.signature(kind.calibrate).parameters else "found",
+        "k": "told" if kind.accepts("k") else "found",
         "domains": list(kind.domains),
         "ordered": kind.ordered,
         "adjacency": ["add-remove", "replace"],

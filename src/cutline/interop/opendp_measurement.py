@@ -2,7 +2,6 @@ r"""`StableTopK` as an OpenDP measurement, to be chained and composed with OpenD
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from cutline.histogram import ClosedHistogram
 from cutline.interop.concentration import bound_by_zcdp
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy.adjacency import Adjacency
+from cutline.release import Items
 
 
 def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
@@ -44,10 +44,11 @@ def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
         raise ParameterError("candidates must be a whole number of at least 1", f"candidates={candidates}", "")
     rho, delta = bound_by_zcdp(mechanism.cost)
 
-    def release(counts: list[int]) -> Hashable:
+    def measure(counts: list[int]) -> tuple[int, Items | None]:
         # A bare tuple: OpenDP 0.16 hangs a record of the call, the private counts included, on any result that accepts
         # new attributes.
-        return mechanism.release(ClosedHistogram.from_counts(np.asarray(counts, dtype=np.int64))).outcome
+        release = mechanism.release(ClosedHistogram.from_counts(np.asarray(counts, dtype=np.int64)))
+        return release.k, release.items
 
     def privacy_map(d_in: int) -> tuple[float, float]:
         if d_in not in (0, 1):
@@ -58,6 +59,6 @@ def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:
         dp.vector_domain(dp.atom_domain(T="i64", bounds=(0, 2**42 - 1)), size=int(candidates)),
         dp.linf_distance(T="i64", monotonic=mechanism.adjacency is Adjacency.ADD_REMOVE),
         dp.approximate(dp.zero_concentrated_divergence()),
-        release,
+        measure,
         privacy_map,
     )

@@ -13,12 +13,14 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order
 from cutline.privacy.rules.registry import RULES
+from cutline.release import Items, Outcome
 
 Step: TypeAlias = type[BoundedRange] | type[Pure]
 
@@ -183,23 +185,21 @@ def check_work(size: int, *, k: int, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedSelector:
+class ClosedSelector(Mechanism):
     """What every selector of k candidates from a closed domain is made of: k, epsilon of one step, and who is protected."""
 
     domains: ClassVar[tuple[str, ...]] = ("closed",)
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-    name: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="k"),)
+    steps: ClassVar[tuple[str, ...]]  # which public steps run
     step: ClassVar[Step] = BoundedRange  # what one step costs
     one_step: ClassVar[bool] = False  # whether one step draws all k, or each of them takes one
 
     k: int
     epsilon: float
-    adjacency: Adjacency
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)  # super() does not see through slots
         object.__setattr__(self, "k", checked_k(self.k))
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         check_positive("epsilon", self.epsilon)
 
     @classmethod
@@ -222,6 +222,10 @@ class ClosedSelector:
         """The cost of one release."""
         return (1 if self.one_step else self.k) * Cost.of(self.step(epsilon=self.epsilon), adjacency=self.adjacency)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return {"name": self.name, "k": self.k, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
+    def outcome(self, items: Items) -> Outcome:
+        """Return the outcome in which these candidates go out."""
+        return Outcome(items=items, k=self.k, steps=self.steps)
+
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
+        return {"k": self.k, "epsilon": self.epsilon}

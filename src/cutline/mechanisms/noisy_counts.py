@@ -151,7 +151,6 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
         asked,
         counts=counts,
         cost=release.cost + noisy.cost_of(len(counts)),
-        steps=(*release.steps, "counts"),
         seeded=release.seeded or source.seeded,
     )
 

@@ -6,13 +6,13 @@ must be to go out half of the time, or 19 times in 20; and, on a public prior hi
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
+from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.registry import MECHANISMS
 from cutline.privacy import Adjacency, Budget
@@ -98,11 +98,10 @@ def plan(
             )
         domain = known
     options = []
-    for kind in MECHANISMS.values():
-        accepted = inspect.signature(kind.calibrate).parameters
-        if ("k" in accepted) != (k is not None) or (domain is not None and domain not in kind.domains):
+    for kind in MECHANISMS:
+        if kind.accepts("k") != (k is not None) or (domain is not None and domain not in kind.domains):
             continue
-        told = {key: value for key, value in {"k": k, "max_k": max_k}.items() if key in accepted}
+        told = {name: value for name, value in {"k": k, "max_k": max_k}.items() if kind.accepts(name)}
         for parameters in kind.variants:
             ready = kind.calibrate(budget, adjacency=adjacency, **told, **parameters)
             options.append(_option(ready, parameters, k=k, max_k=max_k, domain=domain, prior=prior))
@@ -111,7 +110,7 @@ def plan(
 
 
 def _option(
-    ready: Any,
+    ready: Mechanism,
     parameters: Mapping[str, Any],
     *,
     k: int | None,
@@ -131,21 +130,15 @@ def _option(
     )
 
 
-def expected_recall(mechanism: Any, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
+def expected_recall(mechanism: Mechanism, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
     """Return the expected share of the true top k that is released; k is the largest gap of the histogram by default."""
     cut = k or int(histogram.gaps(max_k).argmax()) + 1
     truth = frozenset(histogram.top(cut))
     if not truth:
         raise CutlineError("a prior must hold at least one item", "", "Leave the prior out.")
     try:
-        found = [(_items(outcome), chance) for outcome, chance in mechanism.law(histogram).items()]
+        found = [(outcome.items or (), chance) for outcome, chance in mechanism.law(histogram).items()]
     except LawTooLarge:
         rng = SeededSource(0)  # a simulation on public counts, repeated exactly
         found = [(mechanism.release(histogram, rng=rng).items or (), 1 / _RUNS) for _ in range(_RUNS)]
     return float(sum(chance * len(truth & frozenset(items)) / len(truth) for items, chance in found))
-
-
-def _items(outcome: Any) -> Any:
-    """Return the items of an outcome: an ordered tuple, (k, set) or (steps, items)."""
-    paired = len(outcome) == 2 and (outcome[1] is None or isinstance(outcome[1], frozenset | tuple))
-    return (outcome[1] or ()) if paired else outcome

@@ -13,6 +13,7 @@ from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -61,7 +62,7 @@ def test_a_true_cliff_is_released_and_is_right(adjacency, choose):
         release = mechanism.release(cliff(), rng=SeededSource(seed))
         assert release.items == frozenset(f"top{i:02d}" for i in range(7))
         assert release.k == 7
-        assert release.outcome == (7, release.items)
+        assert release.outcome == Outcome(items=release.items, k=7, steps=("choose", "test"))
 
 
 @pytest.mark.parametrize("choose", ["em", "argmax"])
@@ -81,7 +82,7 @@ def test_empty_single_and_tied_logs_run_the_same_path(counts, choose):
     histogram = OpenHistogram.from_counts(counts, max_k=10)
     law = mechanism.law(histogram)
     assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
-    released = sum(p for (_, items), p in law.items() if items is not None)
+    released = sum(p for outcome, p in law.items() if outcome.items is not None)
     assert released < 1e-3
     assert mechanism.release(histogram, rng=SeededSource(1)).items is None
 
@@ -90,7 +91,11 @@ def test_k_beyond_the_seen_items_releases_the_seen_items():
     table = TableTest(table=BitTable(values=(0.5,)))
     mechanism = StableTopK(preference=Preference(max_k=5, min_k=5), chooser=GapArgmax(), test=table, adjacency=ADD)
     law = mechanism.law(OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=5))
-    assert law == {(5, frozenset("ab")): 0.5, (0, None): 0.5}
+    withheld, released = (
+        Outcome(items=items, k=k, steps=("choose", "test")) for items, k in ((None, 0), (frozenset("ab"), 5))
+    )
+    assert law == {released: 0.5, withheld: 0.5}
+    assert (released.status, withheld.status) == ("partial", "withheld")
 
 
 def test_closed_domain_smaller_than_max_k():
@@ -122,7 +127,7 @@ def small(*, epsilon=0.8, stretch=1.0, adjacency=ADD, test="table"):
 def test_twenty_thousand_runs_match_the_law_and_reject_wrong_parameters(test, adjacency, p_value):
     right = small(test=test, adjacency=adjacency)
     cuts, passed = right.sample(SMALL, 20_000, rng=SeededSource(11))
-    seen = [(k, frozenset(SMALL.top(k)) if yes else None) for k, yes in zip(cuts.tolist(), passed, strict=True)]
+    seen = [right.outcome(SMALL, k, passed=bool(yes)) for k, yes in zip(cuts.tolist(), passed, strict=True)]
     assert p_value(seen, right.law(SMALL)) > 1e-3
     for factor in (0.7, 1.3):
         assert p_value(seen, small(test=test, adjacency=adjacency, stretch=factor).law(SMALL)) < 1e-6

@@ -47,7 +47,8 @@ def all_rounds(counts, rate, k):
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize(("k", "epsilon"), [(1, 0.4), (3, 1.0), (5, 0.2)])
 def test_law_is_that_of_permuting_and_flipping(adjacency, k, epsilon):
-    law = PermuteAndFlip(k=k, epsilon=epsilon, adjacency=adjacency).law(SMALL)
+    outcomes = PermuteAndFlip(k=k, epsilon=epsilon, adjacency=adjacency).law(SMALL)
+    law = {outcome.items: p for outcome, p in outcomes.items()}
     truth = all_rounds(COUNTS, epsilon / adjacency.count_range, k)
     assert law.keys() == truth.keys()
     assert all(law[items] == pytest.approx(truth[items], rel=1e-12) for items in truth)
@@ -62,7 +63,8 @@ def test_coins_flipped_beforehand_give_the_same_law():
         yes = [i for i, says in zip(COUNTS, coins, strict=True) if says]
         for item in yes:
             law[item] += chance / len(yes)
-    found = PermuteAndFlip(k=1, epsilon=0.3, adjacency=ADD).law(SMALL)
+    mechanism = PermuteAndFlip(k=1, epsilon=0.3, adjacency=ADD)
+    found = {outcome.items: p for outcome, p in mechanism.law(SMALL).items()}
     assert all(found[item,] == pytest.approx(law[item], rel=1e-12) for item in law)
 
 
@@ -105,7 +107,7 @@ def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
 def test_chance_is_the_sum_over_orders(k, epsilon):
     mechanism = PermuteAndFlip(k=k, epsilon=epsilon, adjacency=ADD)
     top = frozenset(SMALL.top(k))
-    truth = math.fsum(p for items, p in mechanism.law(SMALL).items() if frozenset(items) == top)
+    truth = math.fsum(p for outcome, p in mechanism.law(SMALL).items() if frozenset(outcome.items) == top)
     assert mechanism.chance(SMALL, k) == pytest.approx(truth, rel=1e-11)
     assert mechanism.chance(SMALL, k + 1) == 0.0
 
@@ -115,7 +117,7 @@ def test_never_a_worse_expected_count_than_the_exponential_mechanism():
 
     def expected(kind, epsilon):
         law = kind(k=1, epsilon=epsilon, adjacency=ADD).law(SMALL)
-        return sum(p * COUNTS[item] for (item,), p in law.items())
+        return sum(p * COUNTS[item] for outcome, p in law.items() for item in outcome.items)
 
     for epsilon in (0.05, 0.3, 1.0, 4.0):
         assert expected(PermuteAndFlip, epsilon) > expected(PeelingEM, epsilon)

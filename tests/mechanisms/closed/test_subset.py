@@ -15,6 +15,7 @@ from cutline.errors import DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.closed.subset import Cells, SubsetEM
 from cutline.privacy import Adjacency, Budget
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -47,7 +48,8 @@ def brute_force(counts, *, k, epsilon, adjacency):
 def test_law_equals_brute_force(listed, k, epsilon, adjacency):
     k = min(k, len(listed) - 1)
     counts = {chr(ord("a") + i): n for i, n in enumerate(listed)}
-    law = SubsetEM(k=k, epsilon=epsilon, adjacency=adjacency).law(ClosedHistogram.from_counts(counts))
+    outcomes = SubsetEM(k=k, epsilon=epsilon, adjacency=adjacency).law(ClosedHistogram.from_counts(counts))
+    law = {(outcome.k, outcome.items): p for outcome, p in outcomes.items()}
     truth = brute_force(counts, k=k, epsilon=epsilon, adjacency=adjacency)
     assert law.keys() == truth.keys()
     assert all(law[s] == pytest.approx(truth[s], rel=1e-12) for s in truth)
@@ -101,7 +103,9 @@ def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 def test_chance_is_the_entry_of_the_top_set(k):
     mechanism = SubsetEM(k=k, epsilon=0.8, adjacency=REPLACE)
-    assert mechanism.chance(SMALL, k) == pytest.approx(mechanism.law(SMALL)[k, frozenset(SMALL.top(k))], rel=1e-12)
+    assert mechanism.chance(SMALL, k) == pytest.approx(
+        mechanism.law(SMALL)[mechanism.outcome(frozenset(SMALL.top(k)))], rel=1e-12
+    )
     assert mechanism.chance(SMALL, k + 1) == 0.0
 
 
@@ -120,7 +124,7 @@ def test_a_large_domain_is_drawn_by_its_groups():
     assert release.items == frozenset({5, 77, 999_999})
     blind = SubsetEM(k=3, epsilon=1e-9, adjacency=ADD).release(histogram, rng=SeededSource(0))
     assert len(blind.items) == 3
-    assert blind.outcome == (3, blind.items)
+    assert blind.outcome == Outcome(items=blind.items, k=3, steps=("draw",))
 
 
 def test_refusals():

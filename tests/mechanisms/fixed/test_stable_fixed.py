@@ -14,6 +14,7 @@ from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.sub_histograms import inside, remaining, upside_down
 from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD = Adjacency.ADD_REMOVE
@@ -56,7 +57,7 @@ def test_every_way_finds_the_top_and_is_charged_for_what_it_ran(top, how, domain
             "select": ("limited-domain" if domain == "open" else "peeling-em",),
         }.get(how, (how,))
         assert isinstance(release.items, tuple if how == "pick" else frozenset)
-        assert release.outcome == (release.steps, release.items)
+        assert release.outcome == Outcome(items=release.items, k=release.k, steps=release.steps)
         assert len(release.items) == 10
         recall.append(len(set(release.items) & set(histogram.top(10))) / 10)
         for order in (1.5, 8.0, 60.0, math.inf):
@@ -82,7 +83,7 @@ def test_nothing_stable_is_selected_from_scratch():
 def test_a_released_set_of_few_seen_items_is_the_answer():
     few = OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=4)
     law = small(k=2, weight=0.0).law(few)
-    ways = {steps for steps, _ in law}
+    ways = {outcome.steps for outcome in law}
     assert ("choose 4", "test", "release") in ways
     assert ("choose 4", "test", "release", "drop") not in ways
 
@@ -112,7 +113,7 @@ def test_chance_is_a_sum_over_the_law(domain, adjacency):
         assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
         for cut in range(1, 6):
             top = set(DOMAINS[domain].top(cut))
-            expected = sum(p for (_, items), p in law.items() if set(items) == top)
+            expected = sum(p for outcome, p in law.items() if set(outcome.items) == top)
             assert mechanism.chance(DOMAINS[domain], cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cutline.errors import DomainError, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
-from cutline.mechanisms import MECHANISMS
+from cutline.mechanisms import mechanism as registered
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.fixed.selection import selector, subset_needs_less
@@ -18,6 +18,7 @@ from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -41,6 +42,11 @@ def small(*, k=2, epsilon=0.8, adjacency=ADD, stretch=1.0):
     )
 
 
+def chances(mechanism, histogram):
+    """The law by steps and items."""
+    return {(outcome.steps, outcome.items): p for outcome, p in mechanism.law(histogram).items()}
+
+
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_cliff_goes_out_exactly_and_the_rest_is_refunded(adjacency, domain):
@@ -49,7 +55,7 @@ def test_a_cliff_goes_out_exactly_and_the_rest_is_refunded(adjacency, domain):
     for seed in range(20):
         release = mechanism.release(histogram, rng=SeededSource(seed))
         assert release.items == frozenset(f"top{i}" for i in range(5))
-        assert release.outcome == (("test", "release"), release.items)
+        assert release.outcome == Outcome(items=release.items, k=release.k, steps=("test", "release"))
         assert release.cost == mechanism.test.cost(adjacency)
     assert release.cost.rdp(20.0) < 0.2 * mechanism.cost.rdp(20.0)
     assert "(1, 1e-06)-DP" in release.guarantee  # the worst case, never the refund
@@ -116,8 +122,8 @@ def test_two_gaps_alike_under_k_are_no_stable_choice():
     stairs = OpenHistogram.from_counts({"a": 900, "b": 900, "c": 600, "d": 300}, max_k=4)
     steep = TableTest(table=BitTable.stability(order=4.0, rdp=1.0, delta=0.01))
     mechanism = TestFirst(k=4, max_k=4, test=steep, nearby=steep, epsilon=0.1, delta=0.1, adjacency=ADD)
-    kept = sum(p for (steps, _), p in mechanism.law(stairs).items() if "nearby 2" in steps)
-    passed = sum(p for (steps, _), p in mechanism.law(stairs).items() if steps == ("test", "release"))
+    kept = sum(p for outcome, p in mechanism.law(stairs).items() if "nearby 2" in outcome.steps)
+    passed = sum(p for outcome, p in mechanism.law(stairs).items() if outcome.steps == ("test", "release"))
     assert kept == pytest.approx((1 - passed) * 0.01)
     clear = OpenHistogram.from_counts({"a": 900, "b": 900, "c": 300, "d": 10}, max_k=4)
     questions = list(mechanism.questions(clear))
@@ -175,12 +181,12 @@ def test_chance_is_a_sum_over_the_law(domain, adjacency):
         law = mechanism.law(DOMAINS[domain])
         for cut in range(1, 6):
             top = set(DOMAINS[domain].top(cut))
-            expected = sum(p for (_, items), p in law.items() if set(items) == top)
+            expected = sum(p for outcome, p in law.items() if set(outcome.items) == top)
             assert mechanism.chance(DOMAINS[domain], cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
 
 
 def test_a_stable_set_is_a_set_even_where_nothing_was_seen():
-    law = small(k=2).law(OpenHistogram.from_counts({}, max_k=4))
+    law = chances(small(k=2), OpenHistogram.from_counts({}, max_k=4))
     assert law[("test", "nearby 1", "release", "limited-rounds"), frozenset()] == pytest.approx(0.95 * 0.05)
     assert law[("test", "nearby", "limited-rounds"), ()] == pytest.approx(0.95 * 0.95)
 
@@ -191,20 +197,20 @@ def test_no_candidates_are_refused_before_anything_is_drawn(name):
         def words(self, n):
             raise AssertionError
 
-    mechanism = MECHANISMS[name].calibrate(BUDGET, k=2)
+    mechanism = registered(name).calibrate(BUDGET, k=2)
     with pytest.raises(DomainError, match="candidates"):
         mechanism.release(ClosedHistogram.from_counts({}), rng=Untouched(0))
 
 
 def test_k_beyond_the_items():
     few = OpenHistogram.from_counts({"a": 2, "b": 1}, max_k=4)
-    law = small(k=3).law(few)
+    law = chances(small(k=3), few)
     assert law[("test", "release"), frozenset("ab")] == 0.05  # the gap is 0 where nothing was seen
     assert law[("test", "nearby 2", "release", "limited-rounds"), frozenset("ab")] == pytest.approx(0.95 * 0.05)
     assert small(k=3).chance(few, 3) > 0.05
     closed = ClosedHistogram.from_counts({"a": 2, "b": 1})
     law = small(k=3).law(closed)
-    assert {frozenset(items) for _, items in law} == {frozenset("ab")}
+    assert {frozenset(outcome.items) for outcome in law} == {frozenset("ab")}
     assert small(k=3).chance(closed, 3) == pytest.approx(1.0)
 
 

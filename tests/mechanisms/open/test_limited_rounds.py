@@ -57,14 +57,14 @@ def draw_by_draw(counts, floor, *, k, max_k, epsilon, delta, c):
 def test_the_law_is_that_of_the_draws(adjacency, k):
     seen = dict(list(COUNTS.items())[:4])
     expected = draw_by_draw(seen, 2, k=k, max_k=4, epsilon=0.8, delta=0.2, c=adjacency.count_range)
-    law = small(k=k, adjacency=adjacency).law(SMALL)
+    law = small(k=k, adjacency=adjacency).law_of_lists(SMALL)
     assert law.keys() == expected.keys()
     assert all(law[o] == pytest.approx(expected[o], rel=1e-10) for o in law)
 
 
 def test_many_rounds_where_few_items_were_seen():
     few = OpenHistogram.from_counts({"a": 6, "b": 3}, max_k=9)
-    law = LimitedRounds(k=9, max_k=9, epsilon=0.5, delta=0.1, adjacency=ADD).law(few)
+    law = LimitedRounds(k=9, max_k=9, epsilon=0.5, delta=0.1, adjacency=ADD).law_of_lists(few)
     expected = draw_by_draw({"a": 6, "b": 3}, 0, k=9, max_k=9, epsilon=0.5, delta=0.1, c=1)
     assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
     assert all(law[o] == pytest.approx(expected[o], rel=1e-9) for o in law)
@@ -72,7 +72,7 @@ def test_many_rounds_where_few_items_were_seen():
 
 def test_one_draw_is_limited_domain():
     plain = LimitedDomain(k=1, max_k=4, epsilon=0.8, delta=0.2, adjacency=ADD)
-    assert small(k=1).law(SMALL) == plain.law(SMALL)
+    assert small(k=1).law_of_lists(SMALL) == plain.law_of_lists(SMALL)
     assert small(k=1).cost == plain.cost
 
 
@@ -128,19 +128,19 @@ SMALL_WIDE = OpenHistogram.from_counts(COUNTS, max_k=100)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)
     lists = right.sample(SMALL, 3000, rng=SeededSource(3))
-    assert right.release(SMALL, rng=SeededSource(3)).outcome == lists[0]
-    assert p_value(lists, right.law(SMALL)) > 1e-3
+    assert right.release(SMALL, rng=SeededSource(3)).items == lists[0]
+    assert p_value(lists, right.law_of_lists(SMALL)) > 1e-3
     for wrong in (small(epsilon=0.6, adjacency=adjacency), small(delta=0.1, adjacency=adjacency)):
-        assert p_value(lists, wrong.law(SMALL)) < 1e-6
+        assert p_value(lists, wrong.law_of_lists(SMALL)) < 1e-6
     one_round = LimitedDomain(k=3, max_k=4, epsilon=0.8, delta=0.2, adjacency=adjacency)
-    assert p_value(lists, one_round.law(SMALL)) < 1e-6
+    assert p_value(lists, one_round.law_of_lists(SMALL)) < 1e-6
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_chance_is_a_sum_over_the_law(k):
     mechanism = small(k=k)
     for histogram in (SMALL, OpenHistogram.from_counts({"a": 30, "b": 28}, max_k=4)):
-        law = mechanism.law(histogram)
+        law = mechanism.law_of_lists(histogram)
         for cut in range(6):
             top = set(histogram.top(cut))
             expected = math.fsum(p for o, p in law.items() if set(o) == top)

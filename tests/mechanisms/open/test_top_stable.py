@@ -13,6 +13,7 @@ from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.open.top_stable import RATIO, TopStable, tail_within
 from cutline.mechanisms.open.top_stable_law import first_pass_law
 from cutline.privacy import Adjacency, Budget, Filter
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 from cutline.verify.check import Check
 from cutline.verify.suites.mechanisms.top_stable import ByDistance
@@ -58,7 +59,8 @@ def brute_law(mechanism, histogram):
         reach = 45 / eps1
         return quad(density, threshold - reach, threshold + reach, points=[threshold, *d], limit=500, epsabs=1e-13)[0]
 
-    outcomes = [*((k, frozenset(histogram.top(k))) for k in mechanism.tested), (0, None)]
+    sets = [*((k, frozenset(histogram.top(k))) for k in mechanism.tested), (0, None)]
+    outcomes = [Outcome(items=items, k=k, steps=("test",)) for k, items in sets]
     return {outcome: share(j) for j, outcome in enumerate(outcomes)}
 
 
@@ -96,7 +98,7 @@ def test_laws_keep_their_relative_accuracy_far_out_and_with_many_ranks():
 def test_runs_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)
     cuts = right.sample(SMALL, 30_000, rng=SeededSource(3)).tolist()
-    seen = [(k, frozenset(SMALL.top(k)) if k else None) for k in cuts]
+    seen = [right.outcome(SMALL, k) for k in cuts]
     assert p_value(seen, right.law(SMALL)) > 1e-3
     for factor in (0.7, 1.3):
         assert p_value(seen, small(adjacency=adjacency, stretch=factor).law(SMALL)) < 1e-6
@@ -153,8 +155,11 @@ def test_the_largest_stable_prefix_up_to_k_goes_out():
 def test_ranks_beyond_the_seen_items_are_unstable_and_release_the_seen_ones():
     mechanism = TopStable(k=3, max_k=3, epsilon=1.0, delta=0.5, adjacency=ADD)
     law = mechanism.law(OpenHistogram.from_counts({"a": 30}, max_k=3))
-    assert set(law) == {(3, frozenset("a")), (2, frozenset("a")), (1, frozenset("a")), (0, None)}
-    assert max(law[3, frozenset("a")], law[2, frozenset("a")]) < 0.5 / 3
+    only = frozenset("a")
+    chances = {(outcome.k, outcome.items): p for outcome, p in law.items()}
+    assert len(chances) == len(law)
+    assert set(chances) == {(3, only), (2, only), (1, only), (0, None)}
+    assert max(chances[3, only], chances[2, only]) < 0.5 / 3
 
 
 def test_a_filter_fixes_the_allowance():

@@ -6,7 +6,6 @@ noise, and exact draws in place of floating-point ones.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -19,8 +18,9 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Law, Release
+from cutline.release import Law, Outcome
 from cutline.sampling import Source, resolve
 
 _LARGEST_LAW = 10**5
@@ -28,7 +28,7 @@ _LARGEST_LISTING = 2 * 10**7  # items in all sets of a law together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableTopK:
+class StableTopK(Mechanism):
     r"""The top set at a privately chosen k, unordered and without noise, or nothing.
 
     Released: k, and the set of the k items with the highest counts (the seen ones, if fewer were seen), or "withheld". When
@@ -70,16 +70,17 @@ class StableTopK:
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
+    parameters: ClassVar[tuple[Parameter, ...]] = tuple(
+        Parameter(name=name) for name in ("max_k", "min_k", "target", "weight", "clip", "choose", "test")
+    )
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"choose": "argmax"})
 
     preference: Preference
     chooser: Chooser
     test: GapTest
-    adjacency: Adjacency
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        Mechanism.__post_init__(self)
         if not self.chooser.shows_k and not self.test.certifies_choice and len(self.preference.choices) > 1:
             raise ParameterError(
                 "choosing by argmax needs the table test",
@@ -143,21 +144,15 @@ class StableTopK:
         """The largest k that can be chosen."""
         return self.preference.max_k
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
         chosen, passed = self.sample(histogram, 1, rng=source)
-        k, released = int(chosen[0]), bool(passed[0])
-        shown = k if released or self.chooser.shows_k else 0
-        return Release(
-            items=frozenset(histogram.top(k)) if released else None,
-            k=shown,
-            steps=("choose", "test"),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(histogram, int(chosen[0]), passed=bool(passed[0])), self.cost
+
+    def outcome(self, histogram: Histogram, k: int, *, passed: bool) -> Outcome:
+        """Return what becomes public when k was chosen and the test passed, or did not."""
+        items = frozenset(histogram.top(k)) if passed else None
+        return Outcome(items=items, k=k if passed or self.chooser.shows_k else 0, steps=("choose", "test"))
 
     def sample(
         self, histogram: Histogram, runs: int, *, rng: Source | None = None
@@ -180,11 +175,11 @@ class StableTopK:
                 "Lower max_k, or sample.",
             )
         chance, yes, no = self._chances(histogram)
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for i, k in enumerate(choices.tolist()):
             if chance[i] > 0:
-                law[k, frozenset(histogram.top(k))] = float(chance[i] * yes[i])
-                withheld = (k if self.chooser.shows_k else 0, None)
+                law[self.outcome(histogram, k, passed=True)] = float(chance[i] * yes[i])
+                withheld = self.outcome(histogram, k, passed=False)
                 law[withheld] = law.get(withheld, 0.0) + float(chance[i] * no[i])
         return law
 
@@ -202,12 +197,12 @@ class StableTopK:
         slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
         return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
         preference = self.preference
-        plain: dict[str, Any] = {"name": self.name, "max_k": preference.max_k, "min_k": preference.min_k}
+        plain: dict[str, Any] = {"max_k": preference.max_k, "min_k": preference.min_k}
         if preference.target is not None:
             plain |= {"target": preference.target, "weight": preference.weight}
         if preference.clip is not None:
             plain["clip"] = preference.clip
-        return plain | {"choose": self.chooser.name, "test": self.test.name, "adjacency": str(self.adjacency)}
+        return plain | {"choose": self.chooser.name, "test": self.test.name}

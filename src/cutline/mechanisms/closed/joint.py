@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,8 +21,9 @@ from cutline.mechanisms.closed_selection import (
     closed,
     counts_by_rank,
 )
-from cutline.release import Law, Release
-from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
+from cutline.privacy import Cost
+from cutline.release import Law, Outcome
+from cutline.sampling import Source, Weights, categorical, integers_below, probabilities
 from cutline.sampling.uniform import choice
 
 
@@ -72,6 +72,7 @@ class JointEM(ClosedSelector):
     ordered: ClassVar[bool] = True
     reference: ClassVar[str] = "GJM22"
     cost_rule: ClassVar[str] = "one bounded-range step"
+    steps: ClassVar[tuple[str, ...]] = ("draw",)
     one_step: ClassVar[bool] = True
 
     @property
@@ -80,22 +81,13 @@ class JointEM(ClosedSelector):
         # A difference of two counts changes by amounts that span as much as the changes of two gaps.
         return Fraction(self.epsilon) / self.adjacency.gap_range
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a closed histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self._closed(histogram)
         losses, totals = count_by_loss(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(self._weights(losses, totals), rng=source)[0])
         ranks = self._sequence(candidates, losses[drawn], losses[drawn - 1] if drawn else None, source)
-        return Release(
-            items=candidates.named(ranks),
-            k=self.k,
-            steps=("draw",),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(candidates.named(ranks)), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
@@ -108,9 +100,9 @@ class JointEM(ClosedSelector):
         chances = probabilities(self._weights(losses, totals))[0] / np.diff(totals, prepend=0).astype(np.float64)
         each = chances[np.searchsorted(losses, loss)].tolist()
         names = candidates.named(range(size))
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for sequence, chance in zip(ranks.tolist(), each, strict=True):
-            law[tuple(names[rank] for rank in sequence)] = chance
+            law[self.outcome(tuple(names[rank] for rank in sequence))] = chance
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -3,7 +3,6 @@ r"""Draw k candidates one after the other, each by an exponential mechanism on t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -18,8 +17,9 @@ from cutline.mechanisms.closed_selection import (
     closed,
     counts_by_rank,
 )
-from cutline.release import Law, Release
-from cutline.sampling import Source, Weights, probabilities, resolve
+from cutline.privacy import Cost
+from cutline.release import Law, Outcome
+from cutline.sampling import Source, Weights, probabilities
 from cutline.sampling.peeling import peel
 
 _GRID = 1 / 64  # of the logarithm of time
@@ -66,31 +66,23 @@ class PeelingEM(ClosedSelector):
     ordered: ClassVar[bool] = True
     reference: ClassVar[str] = "DR19"
     cost_rule: ClassVar[str] = "k bounded-range steps"
+    steps: ClassVar[tuple[str, ...]] = ("peel",)
 
     @property
     def rate(self) -> Fraction:
         """What a count is multiplied by in the exponent."""
         return Fraction(self.epsilon) / self.adjacency.count_range
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a closed histogram and return everything that becomes public.
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome on a closed histogram, and return it with its cost.
 
         The time grows with the number of distinct counts, not of candidates; k names are looked up.
         """
-        source = resolve(rng)
         candidates = closed(histogram, name=self.name, k=self.k)
         weights = Weights(
             scores=candidates.values[None, :], rate=self.rate, multiplicities=candidates.multiplicities[None, :]
         )
-        return Release(
-            items=candidates.named(peel(weights, self.k, rng=source).tolist()),
-            k=self.k,
-            steps=("peel",),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(candidates.named(peel(weights, self.k, rng=source).tolist())), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
@@ -107,10 +99,10 @@ class PeelingEM(ClosedSelector):
             rows = Weights(scores=np.broadcast_to(scores, left.shape), rate=self.rate, multiplicities=left)
             # What is drawn next depends on the set drawn so far and not on its order.
             chances |= zip(sets, probabilities(rows).tolist(), strict=True)
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for ranks in permutations(range(size), self.k):
             steps = (chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks))
-            law[tuple(names[rank] for rank in ranks)] = math.prod(steps)
+            law[self.outcome(tuple(names[rank] for rank in ranks))] = math.prod(steps)
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -3,7 +3,7 @@ r"""Draw k candidates one after the other by permute-and-flip: never a worse exp
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -22,9 +22,9 @@ from cutline.mechanisms.closed_selection import (
     closed,
     counts_by_rank,
 )
-from cutline.privacy import Pure
-from cutline.release import Law, Release
-from cutline.sampling import Source, integers_below, resolve
+from cutline.privacy import Cost, Pure
+from cutline.release import Law, Outcome
+from cutline.sampling import Source, integers_below
 from cutline.sampling.race import race
 
 _NODES = 64  # Gauss-Legendre with n nodes is exact for polynomials of degree below 2n
@@ -72,6 +72,7 @@ class PermuteAndFlip(ClosedSelector):
     ordered: ClassVar[bool] = True
     reference: ClassVar[str] = "MS20"
     cost_rule: ClassVar[str] = "k pure steps"
+    steps: ClassVar[tuple[str, ...]] = ("permute-and-flip",)
     step: ClassVar[Step] = Pure
 
     @property
@@ -79,12 +80,11 @@ class PermuteAndFlip(ClosedSelector):
         """What a count is multiplied by in the exponent."""
         return Fraction(self.epsilon) / self.adjacency.count_range
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a closed histogram and return everything that becomes public.
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome on a closed histogram, and return it with its cost.
 
         The time of a round grows with the number of distinct counts, not of candidates; k names are looked up.
         """
-        source = resolve(rng)
         candidates = closed(histogram, name=self.name, k=self.k)
         left, values = candidates.multiplicities.copy(), candidates.values
         starts = np.cumsum(left) - left
@@ -100,15 +100,7 @@ class PermuteAndFlip(ClosedSelector):
             ranks.append(moved.get(pick, pick))
             moved[pick] = moved.get(last, last)
             left[group] -= 1
-        return Release(
-            items=candidates.named(ranks),
-            k=self.k,
-            steps=("permute-and-flip",),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(candidates.named(ranks)), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
@@ -123,10 +115,10 @@ class PermuteAndFlip(ClosedSelector):
             left = np.ones((len(sets), size), dtype=np.int64)
             np.put_along_axis(left, np.array(sets, dtype=np.int64).reshape(len(sets), drawn), 0, axis=1)
             chances |= zip(sets, member_chances(scores, left, self.rate).tolist(), strict=True)
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for ranks in permutations(range(size), self.k):
             steps = (chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks))
-            law[tuple(names[rank] for rank in ranks)] = math.prod(steps)
+            law[self.outcome(tuple(names[rank] for rank in ranks))] = math.prod(steps)
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,8 +21,9 @@ from cutline.mechanisms.closed_selection import (
     closed,
     counts_by_rank,
 )
-from cutline.release import Law, Release
-from cutline.sampling import Source, Weights, categorical, probabilities, resolve
+from cutline.privacy import Cost
+from cutline.release import Law, Outcome
+from cutline.sampling import Source, Weights, categorical, probabilities
 from cutline.sampling.uniform import choice, integer_below, subset
 
 
@@ -73,6 +73,7 @@ class SubsetEM(ClosedSelector):
     ordered: ClassVar[bool] = False
     reference: ClassVar[str] = "SL22"
     cost_rule: ClassVar[str] = "one bounded-range step"
+    steps: ClassVar[tuple[str, ...]] = ("draw",)
     one_step: ClassVar[bool] = True
 
     @property
@@ -81,21 +82,12 @@ class SubsetEM(ClosedSelector):
         # The utility is a gap, and moves like one.
         return Fraction(self.epsilon) / self.adjacency.gap_range
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a closed histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self._closed(histogram)
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(cells.weights(self.rate), rng=source)[0])
-        return Release(
-            items=frozenset(candidates.named(sorted(cells.draw(drawn, source)))),
-            k=self.k,
-            steps=("draw",),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(frozenset(candidates.named(sorted(cells.draw(drawn, source))))), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every set, to a relative 1e-12."""
@@ -110,9 +102,9 @@ class SubsetEM(ClosedSelector):
         chances = probabilities(cells.weights(self.rate))[0].tolist()
         by_utility = {u: p / int(n) for u, p, n in zip(cells.utilities, chances, cells.sizes, strict=True) if n}
         names = candidates.named(range(size))
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for ranks, utility in zip(sets.tolist(), utilities.tolist(), strict=True):
-            law[self.k, frozenset(names[rank] for rank in ranks)] = by_utility[utility]
+            law[self.outcome(frozenset(names[rank] for rank in ranks))] = by_utility[utility]
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -8,7 +8,6 @@ from cutline.errors import DomainError
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.selection import (
-    Items,
     Selector,
     chance_of,
     drawn,
@@ -19,6 +18,7 @@ from cutline.mechanisms.fixed.selection import (
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.sub_histograms import remaining
 from cutline.privacy import Adjacency, Cost
+from cutline.release import Items, Outcome
 from cutline.sampling import Source
 
 
@@ -40,6 +40,10 @@ class Way:
         if self.spare and isinstance(self.selector, PeelingEM):
             return replace(self.selector, k=self.selector.k + self.spare).cost
         return self.selector.cost
+
+    def outcome(self, items: Items, *, k: int) -> Outcome:
+        """Return the outcome in which these items go out this way."""
+        return Outcome(items=items, k=k, steps=self.steps)
 
     def draw(self, rng: Source) -> Items:
         if self.selector is None or self.part is None:

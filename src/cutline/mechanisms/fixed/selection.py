@@ -8,11 +8,10 @@ Domain with all k draws (in rounds or in one) and a mechanism's cost is known be
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
-from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
+from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.subset import SubsetEM
 from cutline.mechanisms.closed_selection import countable
@@ -20,12 +19,12 @@ from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed, stre
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Cost, Filter
 from cutline.privacy.rounding import fraction_down
+from cutline.release import Items
 
 if TYPE_CHECKING:
     from cutline.sampling import Source
 
 Selector: TypeAlias = LimitedDomain | PeelingEM | SubsetEM
-Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
 
 
 def subset_needs_less(k: int, candidates: int) -> bool:
@@ -59,14 +58,15 @@ def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selec
 
 def drawn(selector: Selector, histogram: Histogram, rng: Source) -> Items:
     """Draw the items."""
-    items = selector.release(histogram, rng=rng).items
+    items = selector.run(histogram, rng)[0].items
     assert items is not None  # noqa: S101 - a selector never withholds
     return items
 
 
 def law_of_items(selector: Selector, histogram: Histogram) -> dict[Items, float]:
     """Return the exact law of the items."""
-    return {_items(outcome, ordered=selector.ordered): p for outcome, p in selector.law(histogram).items()}
+    law = selector.law(histogram).items()
+    return {outcome.items: p for outcome, p in law if outcome.items is not None}  # it never withholds
 
 
 def chance_of(selector: Selector, histogram: Histogram, k: int) -> float:
@@ -76,15 +76,6 @@ def chance_of(selector: Selector, histogram: Histogram, k: int) -> float:
     if k < 0 or (not isinstance(selector, LimitedDomain) and k != selector.k):
         return 0.0
     return float(selector.chance(histogram, k))
-
-
-def _items(outcome: Hashable, *, ordered: bool) -> Items:
-    if ordered:
-        assert isinstance(outcome, tuple)  # noqa: S101
-        return outcome
-    assert isinstance(outcome, tuple)  # noqa: S101
-    found: frozenset[Item] = outcome[1]
-    return found
 
 
 def rest_of(limits: Filter, spent: Cost) -> Filter:

@@ -6,7 +6,6 @@ stated relation, and selection priced by its exact curve.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,6 +17,7 @@ from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed_selection import LARGEST_LAW
 from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
@@ -26,12 +26,12 @@ from cutline.mechanisms.fixed_k_calibration import ranks_for, spend, stretched
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.sub_histograms import inside, upside_down
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Law, Release
-from cutline.sampling import Source, resolve
+from cutline.release import Law, Outcome
+from cutline.sampling import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableTopKFixed:
+class StableTopKFixed(Mechanism):
     r"""The top k by way of a stable set near k.
 
     A cut j is drawn by its gap and its nearness to k, and the set above it is tested. Stable: with j = k it is the answer;
@@ -81,18 +81,19 @@ class StableTopKFixed:
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice + one coin + k bounded-range steps"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(name="k", required=True),
+        *(Parameter(name=name) for name in ("max_k", "weight", "share", "test")),
+    )
 
     preference: Preference
     chooser: GapExponential
     test: GapTest
     epsilon: float
     delta: float
-    adjacency: Adjacency
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        Mechanism.__post_init__(self)
         if self.preference.target is None:
             raise ParameterError("the preference's target is k", "no target", "Pass Preference(target=k, ...).")
         _ = self.fallback  # refuses what Limited Domain refuses
@@ -214,9 +215,8 @@ class StableTopKFixed:
     def _before(self) -> Cost:
         return self.chooser.cost(self.adjacency) + self.test.cost(self.adjacency)
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
         check(histogram, max_k=self.max_k)
         gaps = histogram.gaps(self.max_k)
         scores = self.preference.scores(gaps[None, :])
@@ -224,29 +224,19 @@ class StableTopKFixed:
         slack = self.chooser.slack(scores, self.adjacency)
         passed = bool(self.test.passes(gaps[cut - 1 : cut], slack, self.adjacency, source)[0])
         way = self._way(histogram, cut, passed=passed)
-        return Release(
-            items=way.draw(source),
-            k=self.k,
-            steps=way.steps,
-            cost=self._before + way.cost(self.adjacency),
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-            branched=True,
-            reserved=self.cost,
-        )
+        return way.outcome(way.draw(source), k=self.k), self._before + way.cost(self.adjacency)
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
         chances, yes, no = self._chances(histogram)
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         from_scratch = self._way(histogram, self.k, passed=False).law()
         for i, cut in enumerate(self.preference.choices.tolist()):
             stable, unstable = (self._way(histogram, cut, passed=passed) for passed in (True, False))
             for items, p in stable.law().items():
-                law[stable.steps, items] = float(chances[i] * yes[i]) * p
+                law[stable.outcome(items, k=self.k)] = float(chances[i] * yes[i]) * p
             for items, p in from_scratch.items():
-                law[unstable.steps, items] = float(chances[i] * no[i]) * p
+                law[unstable.outcome(items, k=self.k)] = float(chances[i] * no[i]) * p
             if len(law) > LARGEST_LAW:
                 raise LawTooLarge(
                     f"a law is listed up to {LARGEST_LAW} outcomes",
@@ -304,10 +294,9 @@ class StableTopKFixed:
         spare = surplus - drop.k
         return replace(way, steps=(*way.steps, "drop"), selector=drop, part=upside_down(part), drops=True, spare=spare)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
         return {
-            "name": self.name,
             "k": self.k,
             "max_k": int(self.max_k),
             "weight": self.preference.weight,
@@ -315,5 +304,4 @@ class StableTopKFixed:
             "test": self.test.name,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "adjacency": str(self.adjacency),
         }

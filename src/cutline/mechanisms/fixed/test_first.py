@@ -3,7 +3,7 @@ r"""Exactly k items: ask first, for little, whether the top k are stable; only i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.mechanisms.closed_selection import LARGEST_LAW
 from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
 from cutline.mechanisms.fixed.selection import rest_of
@@ -22,14 +23,14 @@ from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
-from cutline.release import Law, Release
-from cutline.sampling import Source, resolve
+from cutline.release import Law, Outcome
+from cutline.sampling import Source
 
 _NEARBY = 0.5  # what the test under k gets beside the test at k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestFirst:
+class TestFirst(Mechanism):
     r"""The top k: as they are if a test finds the set stable, else selected with noise.
 
     Released: which way it went, and the items. The test at k passed: the exact top k (the seen ones, if fewer were seen), a set
@@ -82,19 +83,21 @@ class TestFirst:
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one or two coins, then k bounded-range steps + delta"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(name="k", required=True),
+        Parameter(name="max_k"),
+        Parameter(name="share"),
+    )
 
     k: int
     max_k: int
     test: GapTest
     epsilon: float
     delta: float
-    adjacency: Adjacency
     nearby: GapTest | None = None
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "k", self.fallback.k)  # refuses what Limited Domain refuses
         if self.nearby is not None and (self.k == 1 or not self.nearby.certifies_choice):
             raise ParameterError(
@@ -185,9 +188,8 @@ class TestFirst:
         tests = [self.test] if self.nearby is None else [self.test, self.nearby]
         return sum((test.cost(self.adjacency) for test in tests), start=Cost(adjacency=self.adjacency))
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
         check(histogram, max_k=self.max_k)
         cost = Cost(adjacency=self.adjacency)
         for question in self.questions(histogram):
@@ -197,24 +199,14 @@ class TestFirst:
                 break
         else:
             way = from_scratch(histogram, self.fallback, steps=question.failed)
-        return Release(
-            items=way.draw(source),
-            k=self.k,
-            steps=way.steps,
-            cost=cost + way.cost(self.adjacency),
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-            branched=True,
-            reserved=self.cost,
-        )
+        return way.outcome(way.draw(source), k=self.k), cost + way.cost(self.adjacency)
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
-        law: dict[Hashable, float] = {}
+        law: dict[Outcome, float] = {}
         for way, share in self._ways(histogram):
             for items, chance in way.law().items():
-                law[way.steps, items] = share * chance
+                law[way.outcome(items, k=self.k)] = share * chance
         if len(law) > LARGEST_LAW:
             raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}", "Sample instead.")
         return law
@@ -254,17 +246,15 @@ class TestFirst:
             here *= float(no[0])
         yield from_scratch(histogram, self.fallback, steps=question.failed), here
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
         return {
-            "name": self.name,
             "k": self.k,
             "max_k": int(self.max_k),
             "test": self.test.name,
             "nearby": None if self.nearby is None else self.nearby.name,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "adjacency": str(self.adjacency),
         }
 
 

@@ -3,7 +3,6 @@ r"""The top of an open domain in order: exponential mechanisms over the seen ite
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import BudgetError, DomainError, LawTooLarge
 from cutline.histogram import Histogram, Item, OpenHistogram
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.mechanisms.closed_selection import LARGEST_LAW, checked_k
 from cutline.mechanisms.fixed_k_calibration import (
     INSIDE,
@@ -25,7 +25,7 @@ from cutline.mechanisms.fixed_k_calibration import (
 )
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, LimitedDomainDraws
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law, Release
+from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
 
 _TRAPEZOID = 1 / 8
@@ -33,7 +33,7 @@ _LEFT, _RIGHT = -60.0, 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitedDomain:
+class LimitedDomain(Mechanism):
     r"""The top items of an open domain, at most k of them, in the order drawn.
 
     Candidates are the seen items among the top ``max_k``, and a bottom element. k times an item is drawn without replacement
@@ -77,17 +77,15 @@ class LimitedDomain:
     domains: ClassVar[tuple[str, ...]] = ("open",)
     reference: ClassVar[str] = "DR19"
     cost_rule: ClassVar[str] = "k bounded-range steps + delta"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="k", required=True), Parameter(name="max_k"))
 
     k: int
     max_k: int
     epsilon: float
     delta: float
-    adjacency: Adjacency
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        Mechanism.__post_init__(self)
         object.__setattr__(self, "k", checked_k(self.k))
         check_window(self.k, self.max_k)
         self._draws()  # checks epsilon and delta
@@ -158,18 +156,13 @@ class LimitedDomain:
     def _draws(self) -> LimitedDomainDraws:
         return LimitedDomainDraws(k=self.k, epsilon=self.epsilon, delta=self.delta)
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
-        source = resolve(rng)
-        return Release(
-            items=self.sample(histogram, 1, rng=source)[0],
-            k=self.k,
-            steps=(self.name,),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
+        return self.outcome(self.sample(histogram, 1, rng=source)[0]), self.cost
+
+    def outcome(self, items: tuple[Item, ...]) -> Outcome:
+        """Return the outcome in which this list goes out."""
+        return Outcome(items=items, k=self.k, steps=(self.name,))
 
     def sample(self, histogram: Histogram, runs: int, *, rng: Source | None = None) -> list[tuple[Item, ...]]:
         """Draw ``runs`` independent lists; for simulations, since each run is a release of its own."""
@@ -192,6 +185,10 @@ class LimitedDomain:
         return [tuple(groups.items[rank] for rank in one.ranks) for one in taken]
 
     def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome, to a relative 1e-12."""
+        return {self.outcome(items): chance for items, chance in self.law_of_lists(histogram).items()}
+
+    def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
         """Return the exact probability of every list, to a relative 1e-12."""
         groups = self._groups(histogram)
         candidates = len(groups.items)
@@ -200,7 +197,7 @@ class LimitedDomain:
                 f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}, max_k={self.max_k}", "Sample instead."
             )
         chances = self._chances(groups)
-        law: dict[Hashable, float] = {}
+        law: dict[tuple[Item, ...], float] = {}
         level: list[tuple[tuple[int, ...], float]] = [((), 1.0)]  # ranks drawn so far, and their chance
         for _ in range(self.k):
             after = []
@@ -244,16 +241,9 @@ class LimitedDomain:
         # A shorter list than k ends with the bottom.
         return chance if size == self.k else chance * math.exp(bottom - total)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        return {
-            "name": self.name,
-            "k": self.k,
-            "max_k": int(self.max_k),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": str(self.adjacency),
-        }
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
+        return {"k": self.k, "max_k": int(self.max_k), "epsilon": self.epsilon, "delta": self.delta}
 
     @property
     def _rate(self) -> Fraction:

@@ -7,7 +7,7 @@ never made are pooled into 23 of a larger epsilon, on the items not yet listed; 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -19,7 +19,6 @@ from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.sub_histograms import without
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law
 from cutline.sampling import Source, resolve
 
 
@@ -87,20 +86,18 @@ class LimitedRounds(LimitedDomain):
             going = going.after(len(found))
         return items
 
-    def law(self, histogram: Histogram) -> Law:
+    def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
         """Return the exact probability of every list, to a relative 1e-12."""
 
         @cache
-        def lists(listed: frozenset[Item], going: Round) -> dict[Hashable, float]:
+        def lists(listed: frozenset[Item], going: Round) -> dict[tuple[Item, ...], float]:
             """Return the law of what is still to come once these are listed."""
-            law: dict[Hashable, float] = {}
+            law: dict[tuple[Item, ...], float] = {}
             following = [going.after(n) for n in range(going.domain.k + 1)]
-            for found, chance in going.domain.law(without(histogram, listed)).items():
-                assert isinstance(found, tuple)  # noqa: S101 - Limited Domain lists
+            for found, chance in going.domain.law_of_lists(without(histogram, listed)).items():
                 after = following[len(found)]
-                rest: Law = {(): 1.0} if after is None else lists(listed.union(found), after)
+                rest = {(): 1.0} if after is None else lists(listed.union(found), after)
                 for more, p in rest.items():
-                    assert isinstance(more, tuple)  # noqa: S101
                     law[found + more] = law.get(found + more, 0.0) + chance * p
             return law
 
@@ -115,7 +112,7 @@ class LimitedRounds(LimitedDomain):
             len(top) == self.k
         ):  # only the first round can find all: after a bottom fewer draws are left than are missing
             return self.first.domain.chance(histogram, k)
-        return math.fsum(p for items, p in self.law(histogram).items() if isinstance(items, tuple) and top == {*items})
+        return math.fsum(p for items, p in self.law_of_lists(histogram).items() if top == {*items})
 
     @property
     def _as_one(self) -> LimitedDomain:

@@ -2,7 +2,6 @@ r"""Top Stable: the sparse vector technique over prefixes, which releases the fi
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,12 +13,13 @@ from flint import arb
 from cutline.arrays import IntArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
+from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.mechanisms.open.top_stable_law import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import ball_up, enclose
-from cutline.release import Law, Release
-from cutline.sampling import Source, resolve
+from cutline.release import Law, Outcome
+from cutline.sampling import Source
 from cutline.sampling.noise import LAPLACE, first_above
 
 THRESHOLD_SHARE = Fraction(37, 100)  # p1: what the threshold's noise takes of epsilon
@@ -28,7 +28,7 @@ _LARGEST_LAW = 1000  # ranks; a law is a sum of as many integrals of as many fac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopStable:
+class TopStable(Mechanism):
     r"""The set of the top i for the first tested rank i whose gap is seen to be stable, or nothing.
 
     The ranks are tested in a public order, by default k, k-1, ..., 1: what is released is then the largest prefix of at most
@@ -75,18 +75,20 @@ class TopStable:
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "CWG20"
     cost_rule: ClassVar[str] = "one (eps, delta) step"
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(name="k", required=True),
+        Parameter(name="max_k"),
+        Parameter(name="ranks"),
+    )
 
     k: int
     max_k: int
     epsilon: float
     delta: float
-    adjacency: Adjacency
     ranks: tuple[int, ...] | None = None
-    budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        Mechanism.__post_init__(self)
         check_k(self.k, self.max_k)
         check_positive("epsilon", self.epsilon)
         if not 0 < self.delta < 1:
@@ -151,19 +153,14 @@ class TopStable:
         """The share of one test, the delta_q of the paper; the threshold is ``2 ln(1/delta_q)/eps2``."""
         return tail_within(self.delta, self.max_k)
 
-    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
-        """Run once on a histogram and return everything that becomes public."""
-        source = resolve(rng)
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
         k = int(self.sample(histogram, 1, rng=source)[0])
-        return Release(
-            items=frozenset(histogram.top(k)) if k else None,
-            k=k,
-            steps=("test",),
-            cost=self.cost,
-            mechanism=self.describe(),
-            budget=self.budget,
-            seeded=source.seeded,
-        )
+        return self.outcome(histogram, k), self.cost
+
+    def outcome(self, histogram: Histogram, k: int) -> Outcome:
+        """Return the outcome in which the top ``k`` go out; nothing does if k is 0."""
+        return Outcome(items=frozenset(histogram.top(k)) if k else None, k=k, steps=("test",))
 
     def sample(self, histogram: Histogram, runs: int, *, rng: Source | None = None) -> IntArray:
         """Draw the released k, or 0, ``runs`` times; for simulations, since each run is a release of its own."""
@@ -196,10 +193,7 @@ class TopStable:
                 "Lower k, or sample.",
             )
         chances = self.chances(tuple(self.distances(histogram).tolist()))
-        law: dict[Hashable, float] = {
-            (k, frozenset(histogram.top(k))): chance for k, chance in zip(self.tested, chances[:-1], strict=True)
-        }
-        return law | {(0, None): chances[-1]}
+        return {self.outcome(histogram, k): p for k, p in zip((*self.tested, 0), chances, strict=True)}
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out: one integral."""
@@ -213,12 +207,10 @@ class TopStable:
         unit = Fraction(self.epsilon) * (1 - THRESHOLD_SHARE) / 2
         return first_pass_law([d * unit for d in distances], threshold=self.delta_q, ratio=RATIO, wanted=wanted)
 
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters as plain data."""
-        plain: dict[str, Any] = {"name": self.name, "k": int(self.k), "max_k": int(self.max_k)}
-        if self.ranks is not None:
-            plain["ranks"] = list(self.ranks)
-        return plain | {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
+        ranks = {} if self.ranks is None else {"ranks": list(self.ranks)}
+        return {"k": int(self.k), "max_k": int(self.max_k), **ranks, "epsilon": self.epsilon, "delta": self.delta}
 
 
 @lru_cache(maxsize=256)

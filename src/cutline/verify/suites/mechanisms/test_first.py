@@ -2,7 +2,7 @@ r"""The exhaustive checks of testing first, and its negative control: the paper'
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Self
 
@@ -12,7 +12,7 @@ from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.test_first import Question, TestFirst
 from cutline.mechanisms.sub_histograms import inside
 from cutline.privacy import Adjacency
-from cutline.release import Law
+from cutline.release import Law, Outcome
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.mechanisms.stable_top_k import GENTLE, STEEP, AtZeroTest
 from cutline.verify.suites.shared import Altered, Relabelled, controls_of, holds
@@ -83,11 +83,11 @@ class SeenFallback(Altered):
 
     def law(self, histogram: Histogram, /) -> Law:
         assert isinstance(histogram, OpenHistogram)  # noqa: S101
-        law: dict[Hashable, float] = {o: p for o, p in self.subject.law(histogram).items() if "release" in str(o)}
+        law = {outcome: p for outcome, p in self.subject.law(histogram).items() if "release" in outcome.steps}
         left = 1 - sum(law.values())
         seen = inside(histogram, len(histogram.items))
         draws = min(self.subject.k, seen.size)
         if draws == 0:
-            return law | {("test", "nothing"): left}
+            return law | {Outcome(items=(), k=self.subject.k, steps=("test", "nothing")): left}
         peels = PeelingEM(k=draws, epsilon=self.subject.epsilon, adjacency=self.subject.adjacency)
-        return law | {("test", o): left * p for o, p in peels.law(seen).items()}
+        return law | {replace(outcome, steps=("test", "peel")): left * p for outcome, p in peels.law(seen).items()}

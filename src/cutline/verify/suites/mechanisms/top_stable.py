@@ -2,7 +2,6 @@ r"""The exhaustive checks of Top Stable: both relations, both domains, other ord
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,10 +29,8 @@ class ByDistance(Altered):
         distances = tuple(self.distances(histogram).tolist())
         if distances not in self.known:
             self.known[distances] = self.subject.chances(distances)
-        law: dict[Hashable, float] = {(0, None): self.known[distances][-1]}
-        for k, chance in zip(self.subject.tested, self.known[distances][:-1], strict=True):
-            law[k, frozenset(histogram.top(k))] = chance
-        return law
+        cuts = (*self.subject.tested, 0)
+        return {self.subject.outcome(histogram, k): p for k, p in zip(cuts, self.known[distances], strict=True)}
 
     def distances(self, histogram: Histogram) -> IntArray:
         if self.shift == 0:

@@ -1,0 +1,101 @@
+r"""What every mechanism is: public parameters, a cost known before any data, and one outcome drawn from a histogram."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from cutline.histogram import Histogram
+from cutline.privacy import Adjacency, Budget, Cost
+from cutline.release import Law, Outcome, Release
+from cutline.sampling import Source, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A keyword that a mechanism's ``calibrate`` takes beside the budget, the adjacency relation and the limits."""
+
+    name: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism(ABC):
+    r"""A mechanism: frozen, keyword-only, made of public parameters only.
+
+    Parameters
+    ----------
+    adjacency
+        Who is protected.
+    budget
+        What the mechanism was calibrated for, if it was.
+    """
+
+    name: ClassVar[str]
+    ordered: ClassVar[bool]  # whether the released items come in an order that means something
+    domains: ClassVar[tuple[str, ...]]  # "open", "closed" or both
+    reference: ClassVar[str]  # key in docs/references.md
+    cost_rule: ClassVar[str]  # how one use is charged, in a few words
+    parameters: ClassVar[tuple[Parameter, ...]]  # what `calibrate` takes beside budget, adjacency and limits
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # parameters worth comparing in a plan; {} is the default
+
+    adjacency: Adjacency
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+
+    @classmethod
+    def accepts(cls, parameter: str) -> bool:
+        """Say whether ``calibrate`` takes a parameter of that name."""
+        return any(declared.name == parameter for declared in cls.parameters)
+
+    # Each mechanism writes its parameters out; a signature with both of these is the one that any other may override.
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, budget: Budget, *args: Any, **parameters: Any) -> Self:
+        """Spend the budget as well as public numbers allow.
+
+        Every mechanism takes the budget, then by keyword ``adjacency``, ``limits`` (a ledger's filter for all releases
+        together, or None) and what it declares in ``parameters``.
+        """
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """The cost of the dearest path, known before any data."""
+
+    @abstractmethod
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        """Draw one outcome, and return it with the cost of the steps that ran."""
+
+    @abstractmethod
+    def law(self, histogram: Histogram) -> Law:
+        """Return the exact probability of every outcome."""
+
+    @abstractmethod
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out."""
+
+    @abstractmethod
+    def public_parameters(self) -> dict[str, Any]:
+        """Return the mechanism's own parameters as plain data."""
+
+    def release(self, histogram: Histogram, *, rng: Source | None = None) -> Release:
+        """Run once on a histogram and return everything that becomes public."""
+        source = resolve(rng)
+        outcome, cost = self.run(histogram, source)
+        dearest = self.cost
+        return Release(
+            outcome=outcome,
+            cost=cost,
+            mechanism=self.describe(),
+            budget=self.budget,
+            seeded=source.seeded,
+            reserved=None if cost == dearest else dearest,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters as plain data."""
+        return {"name": self.name, **self.public_parameters(), "adjacency": str(self.adjacency)}
