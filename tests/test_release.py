@@ -128,6 +128,31 @@ def test_a_set_and_a_list_of_the_same_items_are_different_outcomes():
     assert Outcome(items=("a",), k=1) != Outcome(items=frozenset("a"), k=1)
 
 
+def test_plain_form_states_the_cost_in_a_few_values():
+    release = released({"b": 1000, "a": 1001, "c": 1})
+    plain, full = release.to_dict(), release.to_dict(full=True)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert (plain["status"], plain["released"], plain["items"], plain["k"]) == ("released", True, ["a", "b"], 2)
+    assert (plain["epsilon"], plain["delta"], plain["releases"]) == (1.0, 1e-6, 1)
+    assert plain["cost"] == release.cost.summary(1e-6)
+    assert plain["cost"]["epsilon"] <= 1.0
+    assert Cost.from_dict(full["cost"]) == release.cost
+    assert {key: value for key, value in plain.items() if key != "cost"} == {
+        key: value for key, value in full.items() if key != "cost"
+    }
+    assert len(json.dumps(plain, indent=1).splitlines()) < 40
+
+
+def test_plain_form_of_what_is_no_text_and_of_nothing():
+    cost = Cost(adjacency=Adjacency.REPLACE)
+    outcome = Outcome(items=(3, 2.5, float("inf"), ("x", 1), None), k=5)
+    listed = Release(outcome=outcome, cost=cost, mechanism={"name": "x"}, budget=None).to_dict()
+    assert listed["items"] == [3, 2.5, "inf", "('x', 1)", None]
+    assert (listed["ordered"], listed["epsilon"]) == (True, None)
+    withheld = Release(outcome=Outcome(items=None), cost=cost, mechanism={"name": "x"}, budget=None).to_dict()
+    assert (withheld["status"], withheld["items"], withheld["counts"]) == ("withheld", None, None)
+
+
 def test_a_refund_is_never_stated():
     """Built by hand, without a budget: the sentence prices the dearest path, whatever ran."""
     calibrated = TestFirst.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2, max_k=10)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from cutline.histogram import Item, item_key
 from cutline.privacy import Budget, Cost
+from cutline.version import __version__
 
 Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
 
@@ -146,6 +147,44 @@ class Release:
         )
         return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
 
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        r"""Return everything as plain data for JSON.
+
+        Parameters
+        ----------
+        full
+            Whether the cost is written out as `Cost.to_dict` does, with all its tables, instead of in a few values.
+
+        Returns
+        -------
+        dict
+            ``status``: released, partial, empty or withheld; ``released``: whether a set went out. ``items``: in the order
+            they were released, or in the items' own order where the order means nothing (``ordered`` is then false); None
+            when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
+            ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,
+            see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``guarantee``: one sentence.
+            ``seeded``: whether it is a simulation. ``version``: of the package.
+        """
+        listed, budget = self.listed(), self.budget
+        _, delta, _ = self._stated()
+        return {
+            "status": str(self.status),
+            "released": self.released,
+            "items": None if listed is None else [_plain(item) for item in listed],
+            "ordered": isinstance(self.items, tuple),
+            "k": self.k,
+            "mechanism": dict(self.mechanism),
+            "adjacency": str(self.cost.adjacency),
+            "epsilon": budget.epsilon if budget else None,
+            "delta": budget.delta if budget else None,
+            "releases": budget.releases if budget else None,
+            "cost": self.cost.to_dict() if full else self.cost.summary(delta),
+            "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
+            "guarantee": self.guarantee,
+            "seeded": self.seeded,
+            "version": __version__,
+        }
+
     def _stated(self) -> tuple[float, float, int]:
         """Return the budget if the cost fits it; otherwise the mechanism was not built for it, and the cost speaks."""
         worst = self.reserved or self.cost
@@ -154,6 +193,13 @@ class Release:
         delta = self.budget.delta if self.budget is not None else _STATED_DELTA
         delta = delta if 2 * worst.delta < delta else min(2 * worst.delta, (1 + worst.delta) / 2)
         return worst.epsilon(delta), delta, 1
+
+
+def _plain(item: Item) -> bool | int | float | str | None:
+    """Return the item as JSON can hold it: numbers and truth values as they are, the rest as text."""
+    if item is None or isinstance(item, bool | int | str):
+        return item
+    return item if isinstance(item, float) and math.isfinite(item) else str(item)
 
 
 def digits_up(value: float, digits: int) -> str:

@@ -41,3 +41,18 @@ def test_a_withheld_set_counts_for_nothing():
     assert expected_recall(StableTopK.calibrate(BUDGET, max_k=4), flat, max_k=4) < 0.1
     with pytest.raises(cutline.CutlineError, match="at least one item"):
         expected_recall(StableTopK.calibrate(BUDGET, max_k=4), OpenHistogram.from_counts({}, max_k=4), max_k=4)
+
+
+def test_plain_form_of_a_plan():
+    found = plan(BUDGET, max_k=4)
+    plain = found.to_dict()
+    assert plain["recommended"] == found.recommended.title
+    assert plain["options"][0]["mechanism"] == found.recommended.mechanism
+    assert [len(option) for option in plain["options"]] == [6] * len(found.options)
+    assert (plain["epsilon"], plain["releases"], plain["adjacency"], plain["k"], plain["max_k"]) == (
+        2.0,
+        1,
+        "add-remove",
+        None,
+        4,
+    )

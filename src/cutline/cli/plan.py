@@ -12,7 +12,7 @@ from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
 
 if TYPE_CHECKING:
-    from cutline.mechanisms.planning import Option, Plan
+    from cutline.mechanisms.planning import Plan
 
 Prior = Annotated[
     Path | None,
@@ -69,34 +69,9 @@ def plan(
     with working("Calibrating every mechanism"):
         found = compare(budget, adjacency=str(adjacency), k=k, max_k=max_k, domain=domain and str(domain), prior=known)
     if as_json:
-        print_json(
-            {
-                "epsilon": epsilon,
-                "delta": delta,
-                "releases": releases,
-                "adjacency": str(adjacency),
-                "k": found.k,
-                "max_k": found.max_k,
-                "recommended": _name(found.recommended),
-                "options": [
-                    {
-                        "mechanism": option.mechanism,
-                        "parameters": dict(option.parameters),
-                        "domains": list(option.domains),
-                        "gap_50": option.gap_50,
-                        "gap_95": option.gap_95,
-                        "recall": option.recall,
-                    }
-                    for option in found.options
-                ],
-            }
-        )
+        print_json(found.to_dict())
         return
     _print(found)
-
-
-def _name(option: Option) -> str:
-    return " ".join([option.mechanism, *(f"{k}={v}" for k, v in option.parameters.items())])
 
 
 def _print(found: Plan) -> None:
@@ -117,7 +92,7 @@ def _print(found: Plan) -> None:
         recall = [] if option.recall is None else [f"{option.recall:.3f}"]
         style = "bold" if option is found.recommended else None
         table.add_row(
-            _name(option), where(option.domains), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style
+            option.title, where(option.domains), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style
         )
     budget = found.budget
     times = "1 release" if budget.releases == 1 else f"{budget.releases} releases together"
@@ -129,5 +104,5 @@ def _choice(found: Plan) -> str:
     """Name the recommended mechanism; two, if the best of all needs the candidates listed."""
     best, opened = found.recommended, found.recommended_on("open")
     if "open" in best.domains or opened is None:
-        return _name(best)
-    return f"{_name(best)} if the candidates are listed, {_name(opened)} otherwise"
+        return best.title
+    return f"{best.title} if the candidates are listed, {opened.title} otherwise"

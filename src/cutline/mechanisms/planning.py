@@ -32,6 +32,22 @@ class Option:
     domains: tuple[str, ...]  # on which it can run
     recall: float | None = None  # on the prior, if there is one
 
+    @property
+    def title(self) -> str:
+        """The mechanism's name and its parameters in one line."""
+        return " ".join([self.mechanism, *(f"{name}={value}" for name, value in self.parameters.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the option as plain data for JSON."""
+        return {
+            "mechanism": self.mechanism,
+            "parameters": dict(self.parameters),
+            "domains": list(self.domains),
+            "gap_50": self.gap_50,
+            "gap_95": self.gap_95,
+            "recall": self.recall,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -51,6 +67,19 @@ class Plan:
     def recommended_on(self, domain: str) -> Option | None:
         """Return the first option that can run on an "open" or a "closed" domain; None if there is none."""
         return next((option for option in self.options if domain in option.domains), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data for JSON, the recommended option first."""
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "releases": self.budget.releases,
+            "adjacency": str(self.adjacency),
+            "k": self.k,
+            "max_k": self.max_k,
+            "recommended": self.recommended.title,
+            "options": [option.to_dict() for option in self.options],
+        }
 
 
 def plan(
