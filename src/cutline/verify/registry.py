@@ -1,4 +1,4 @@
-r"""Which suite of exhaustive checks belongs to which mechanism or aggregator: a new suite is a new file plus one line here."""
+r"""Which suite of exhaustive checks belongs to which mechanism or aggregator: a new suite is a function and one line here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cutline.errors import ParameterError
 from cutline.verify.check import Check
-from cutline.verify.suites.aggregators import gaussian_votes, optimal_vote, stable_majority, stable_sets
+from cutline.verify.suites.aggregators import gaussian_votes, stable_sets, table_votes
 from cutline.verify.suites.mechanisms import (
     closed_domain,
     limited_domain,
@@ -28,14 +28,14 @@ SUITES: dict[str, Callable[[], list[Check]]] = {
     "top-stable": top_stable.checks,
     "joint-em": closed_domain.joint_em,
     "subset-em": closed_domain.subset_em,
-    "optimal-vote": optimal_vote.checks,
+    "optimal-vote": table_votes.optimal_vote,
     "stable-top-k-vote": stable_sets.stable_top_k_vote,
     "pate-gaussian": gaussian_votes.pate_gaussian,
     "pate-tau": gaussian_votes.pate_tau,
     "gnmax": gaussian_votes.gnmax,
     "binary-vote": gaussian_votes.binary_vote,
     "powerset-vote": gaussian_votes.powerset_vote,
-    "stable-majority": stable_majority.checks,
+    "stable-majority": table_votes.stable_majority,
     "stable-confident": stable_sets.stable_confident,
 }
 

@@ -19,13 +19,13 @@ from cutline.verify.check import Check, Report
 
 # Seconds of one core for a million pairs, where a suite is far from the usual: its laws have many outcomes. Measured once,
 # with `cutline verify --json`; a running bar corrects them by what this machine really needs.
-_USUAL = 10.0
+_USUAL = 8.0
 _DEAR = {
-    "test-first": 50.0,
-    "stable-top-k-fixed": 80.0,
-    "limited-rounds": 120.0,
-    "permute-and-flip": 30.0,
-    "powerset-vote": 40.0,
+    "test-first": 40.0,
+    "stable-top-k-fixed": 65.0,
+    "limited-rounds": 90.0,
+    "permute-and-flip": 20.0,
+    "powerset-vote": 30.0,
 }
 
 

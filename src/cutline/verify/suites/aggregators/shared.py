@@ -3,15 +3,13 @@ r"""What the suites of the aggregators share: all ballots of up to 4 teachers an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, BitTable
 from cutline.verify.check import Check, Subject
@@ -40,21 +38,6 @@ class OnBallots(Altered):
 def _law_of_votes(aggregator: Aggregator, votes: tuple[int, ...]) -> LabelLaw:
     """Return the law of counts; many ballot boxes have the same."""
     return aggregator.law(np.array(votes, dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedVote(OnBallots):
-    """Rounds the upper end of its table to exactly 1, and charges the table it was built from: a negative control."""
-
-    subject: OptimalVote | StableMajority
-    near: float
-
-    def law(self, ballots: Ballots, /) -> LabelLaw:
-        table = self.subject.table
-        values = np.asarray(table.values)
-        rounded = np.where(values > 1 - self.near, 1.0, values)
-        wrong = BitTable(values=tuple(rounded.tolist()), start=table.start)
-        return replace(self.subject, table=wrong).law(self.subject.tally(ballots)[0])
 
 
 def holds_on_ballots(name: str, variants: Mapping[str, Build]) -> list[Check]:
