@@ -1,7 +1,5 @@
 """Settings shared by all tests."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
@@ -28,11 +26,7 @@ def pytest_xdist_make_scheduler(config, log):  # marks for xdist's own groups ar
     return OneSpark(config, log)
 
 
-# `make quick` leaves these out: tests, with all their parameters, that cost a second or more. `make test` runs everything.
-SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
-
-
 def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.nodeid.partition("[")[0] in SLOW or ("engines/" in item.nodeid and "spark" in item.nodeid):
+    for item in items:  # starting Spark alone takes longer than most rooms
+        if "spark" in item.nodeid:
             item.add_marker(pytest.mark.slow)

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
+from cutline.mechanisms.base import Mechanism
 from cutline.privacy import Adjacency, Cost
 from cutline.verify.check import Check, Subject
 from cutline.verify.universe import Histograms, Universe
 
 
-class Named(Subject, Protocol):
-    """A subject that says what it is called and whom it protects, as every mechanism does."""
-
-    name: ClassVar[str]
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Who is protected."""
-        ...
-
-
-def holds(words: str, mechanism: Named, size: str, *, max_k: int) -> Check:
+def holds(words: str, mechanism: Mechanism, size: str, *, max_k: int) -> Check:
     """Return the check that a mechanism keeps its claim; the words tell it from others of that mechanism and size."""
     # The universe follows the mechanism, not its claim: a claim under another relation is then refused.
     return Check(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.closed.joint import JointEM
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
@@ -16,7 +17,7 @@ from cutline.mechanisms.closed.subset import SubsetEM
 from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Altered, Charged, Named, Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Altered, Charged, Relabelled, controls_of, holds
 
 Cases: TypeAlias = Mapping[str, tuple[tuple[int, float], ...]]  # by universe: k and epsilon
 
@@ -91,7 +92,7 @@ def _drawn_at_once(kind: type[JointEM | SubsetEM], called: str) -> list[Check]:
     return _selections(kind, _AT_ONCE) + _controls(kind.name, wrong)
 
 
-def _selections(kind: Callable[..., Named], cases: Cases) -> list[Check]:
+def _selections(kind: Callable[..., Mechanism], cases: Cases) -> list[Check]:
     """Return the checks that a selection of k candidates keeps its claim."""
     return [
         holds(f"k={k}, epsilon={epsilon}", kind(k=k, epsilon=epsilon, adjacency=adjacency), size, max_k=k)
