@@ -13,13 +13,14 @@ ROWS = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE
 QUOTED = {f"control: {words}".lower(): (pairs, broken) for words, pairs, broken in ROWS}
 
 
-def cases():
-    """Give the checks that take long their marker."""
-    for check in checks():
-        yield pytest.param(check, id=check.name, marks=[pytest.mark.slow] if expected_seconds(check) > 0.1 else [])
+# The checks that take long carry their marker.
+CASES = [
+    pytest.param(check, id=check.name, marks=[pytest.mark.slow] if expected_seconds(check) > 0.1 else [])
+    for check in checks()
+]
 
 
-@pytest.mark.parametrize("check", cases())
+@pytest.mark.parametrize("check", CASES)
 def test_exhaustive(check):
     report = check.run()
     assert report.pairs == check.universe.size > 0
