@@ -2,13 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cutline.demo import write_checkins
+
+ROOT = Path(__file__).parents[1]
 
 # Read by every Python that starts with this file's folder in its path, worker processes included.
 REFUSE_EXTRAS = """
@@ -121,3 +126,20 @@ def test_a_use_that_needs_an_extra_names_it(python, code, extra):
     assert last.startswith("cutline.errors.MissingExtraError: ")
     assert last.endswith(f"Install it with pip install 'cutline[{extra}]'.")
     assert "During handling" not in done.stderr
+
+
+def read_lock(name):
+    lines = (ROOT / "requirements" / f"{name}.lock").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.a-z]+", pin) for pin in pins)
+    return {pin.partition("==")[0].lower().replace("_", "-") for pin in pins}
+
+
+def test_the_locks_follow_the_extras():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core, extras, development = map(read_lock, ("core", "extras", "dev"))
+    assert {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]} <= core
+    assert {"matplotlib", "scikit-learn"} <= extras
+    assert len(core | extras | development) == len(core) + len(extras) + len(development)
+    optional = project["optional-dependencies"]
+    assert optional["all"] == [f"cutline[{','.join(sorted(optional.keys() - {'all'}))}]"]
