@@ -37,7 +37,7 @@ def count_ballots(ballots: Ballots) -> IntArray:
     >>> count_ballots(np.array([[[1, 0, 1]], [[1, 1, 0]]])).tolist()
     [[2, 1, 1]]
     """
-    counts: IntArray = np.count_nonzero(checked_ballots(ballots), axis=0).astype(np.int64, copy=False)
+    counts: IntArray = np.count_nonzero(check_ballots(ballots), axis=0).astype(np.int64, copy=False)
     return counts
 
 
@@ -62,11 +62,11 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
     >>> limit_ballots(np.array([[[1, 0, 1, 1]]]), np.array([[[0.6, 0.9, 0.8, 0.6]]]), 2).astype(int).tolist()
     [[[1, 0, 1, 0]]]
     """
-    given: npt.NDArray[np.bool_] = checked_ballots(ballots) != 0
+    given: npt.NDArray[np.bool_] = check_ballots(ballots) != 0
     check_whole("tau", tau)
     if tau >= given.shape[-1]:
         return given
-    keys = np.zeros(given.shape) if scores is None else _checked_scores(scores, given.shape)
+    keys = np.zeros(given.shape) if scores is None else _check_scores(scores, given.shape)
     keys = np.where(given, np.where(np.isnan(keys), -np.inf, keys), -np.inf)
     # Ones come before zeros even where a one's score is -inf, so that a ballot never loses a one to a zero.
     order = np.lexsort((-keys, ~given), axis=-1)
@@ -94,7 +94,7 @@ def count_powersets(ballots: Ballots) -> IntArray:
     >>> count_powersets(np.array([[[1, 0]], [[1, 1]], [[1, 0]]])).tolist()
     [[0, 2, 0, 1]]
     """
-    given = checked_ballots(ballots) != 0
+    given = check_ballots(ballots) != 0
     labels = given.shape[-1]
     check_powerset(labels)
     sets = given @ (1 << np.arange(labels))
@@ -104,8 +104,8 @@ def count_powersets(ballots: Ballots) -> IntArray:
     return counts.reshape(queries, 1 << labels)
 
 
-def checked_ballots(ballots: Ballots) -> Ballots:
-    """Refuse anything but booleans or integers in three dimensions."""
+def check_ballots(ballots: Ballots) -> Ballots:
+    """Return ballots as an array, or raise if they are not booleans or integers in three dimensions."""
     array = np.asarray(ballots)
     if array.ndim != 3 or array.dtype.kind not in "biu":
         raise ParameterError(
@@ -116,8 +116,8 @@ def checked_ballots(ballots: Ballots) -> Ballots:
     return array
 
 
-def _checked_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Refuse scores of another shape or type than real numbers, both public, without quoting any."""
+def _check_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return scores as floats, or raise, without quoting any, if they are not real numbers in the shape of the ballots."""
     array = np.asarray(scores)
     if array.shape != shape or array.dtype.kind not in "biuf":
         raise ParameterError(
@@ -130,7 +130,7 @@ def _checked_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArra
 
 
 def check_powerset(labels: int) -> None:
-    """Refuse more labels than sets of them can be listed."""
+    """Raise if there are too many labels to list all their sets."""
     if labels > MOST_POWERSET_LABELS:
         raise ParameterError(
             f"voting for whole sets takes at most {MOST_POWERSET_LABELS} labels",

@@ -13,7 +13,7 @@ from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
 from cutline.pate.by_name import calibrated
-from cutline.pate.guarantee import Labelled, state
+from cutline.pate.guarantee import Labelled, state_privacy
 from cutline.pate.labels import Labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.paying import Account, Books, opened, released
@@ -34,7 +34,7 @@ except ImportError:
     raise
 
 _LARGEST_SEED = np.iinfo(np.int32).max
-_TELLING = {"verbose": "print", "memory": "keep what it works out in files"}
+_LEAKING_SETTINGS = {"verbose": "print", "memory": "keep what it works out in files"}
 
 
 def _student_has_probabilities(classifier: PATEClassifier) -> bool:
@@ -63,8 +63,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     epsilon, delta
         The budget for all public examples together.
     aggregator
-        A registered name, calibrated to the budget, or an aggregator with parameters of its own, whose cost then
-        speaks.
+        A registered name, calibrated to the budget, or an aggregator with parameters of its own, whose cost is then
+        what the guarantee states.
     adjacency
         ``"replace"``: a ballot changes arbitrarily. ``"add-remove"`` reproduces the paper and promises less.
     limit
@@ -95,7 +95,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     student_ : cutline.pate.student.Student
         The fitted student.
     aggregator_ : Aggregator
-        Who counted, with its parameters; all public.
+        The aggregator that drew the labels; all its parameters are public.
     classes_ : array, or list of arrays
         ``[0, 1]``, for each label.
     n_features_in_ : int
@@ -164,13 +164,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Private features, one row a record: an array, a data frame or a sparse matrix of numbers.
         y
             Private labels, 0 or 1: one column a label, or a vector for one label. A record with anything else in it,
-            or with a feature that is not a finite number, is left out without a word.
+            or with a feature that is not a finite number, is left out silently.
         X_public
             Public examples with the same features; their number is the number of queries that the budget pays for.
         groups
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
             protected.
-
         ledger, dataset, analyst
             On whose account the labels are charged, if on any: reserved before a record is read, settled after; the
             aggregator is then calibrated at the dataset's own Rényi order.
@@ -187,31 +186,33 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
-        features, (told, vector) = read_features(X), read_labels(y)
+        features, (targets, vector) = read_features(X), read_labels(y)
         ids = read_groups(groups)
-        check_rows(features, told, ids)
+        check_rows(features, targets, ids)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
-        teacher, public = self._checked_teacher(), self._checked_public(X_public)
+        teacher, public = self._check_teacher(), self._read_public(X_public)
         queries, source = public.shape[0], SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
         account = opened(ledger, dataset, analyst, seeded=source.seeded)
-        counting = self._calibrated(queries=queries, labels=told.shape[1], account=account)
-        rehearse(teacher, public, labels=told.shape[1])
+        aggregator = self._calibrate(queries=queries, labels=targets.shape[1], account=account)
+        rehearse(teacher, public, labels=targets.shape[1])
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_teachers) + 1)
 
         def work() -> Labels:
-            records = read_records(_alike(features, public), told, ids, teachers=counting.teachers, key=key)
-            return self._labels(teacher, records, public, counting, seeds[1:], source)
+            records = read_records(
+                _match_density(features, public), targets, ids, teachers=aggregator.teachers, key=key
+            )
+            return self._release_labels(teacher, records, public, aggregator, seeds[1:], source)
 
-        labels, unsettled = released(work, account=account, aggregator=counting, queries=queries)
+        labels, unsettled = released(work, account=account, aggregator=aggregator, queries=queries)
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
         self.__dict__.pop("student_", None)
         self._vector = vector
-        self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(told.shape[1])]
-        self.labels_, self.aggregator_ = labels, counting
+        self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(targets.shape[1])]
+        self.labels_, self.aggregator_ = labels, aggregator
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
-        self.privacy_ = state(labels, unit="record" if groups is None else "group")
+        self.privacy_ = state_privacy(labels, unit="record" if groups is None else "group")
         self.student_ = fit_student(
             self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
         )
@@ -221,16 +222,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
         """Return the student's labels, 0 or 1: (examples, labels), or a vector if the student learnt from one."""
-        examples = self._checked(X)
-        told = self.student_.predict(examples).astype(np.int64)
-        return told[:, 0] if self._vector else told
+        examples = self._read_examples(X)
+        labels = self.student_.predict(examples).astype(np.int64)
+        return labels[:, 0] if self._vector else labels
 
     @available_if(_student_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Return the probability that each label is set, (examples, labels); for a vector of one label (examples, 2)."""
-        examples = self._checked(X)
-        told = self.student_.predict_proba(examples)
-        return np.column_stack([1 - told, told]) if self._vector else told
+        examples = self._read_examples(X)
+        chances = self.student_.predict_proba(examples)
+        return np.column_stack([1 - chances, chances]) if self._vector else chances
 
     def student_template(self) -> Any:
         """Return the unfitted student that `fit` trains copies of."""
@@ -247,29 +248,29 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.non_deterministic = self.noise_seed is None
         return tags
 
-    def _labels(
+    def _release_labels(
         self,
         teacher: Any,
         records: Records,
         public: Any,
-        counting: Aggregator,
+        aggregator: Aggregator,
         seeds: npt.NDArray[np.int64],
         source: Source,
     ) -> Labels:
         """Return the labels; records, teachers and votes end with this call."""
 
-        def one_by_one() -> Iterator[Shard]:
-            for places, seed in zip(shards(records.teacher, teachers=counting.teachers), seeds, strict=True):
+        def read_shards() -> Iterator[Shard]:
+            for places, seed in zip(shards(records.teacher, teachers=aggregator.teachers), seeds, strict=True):
                 features, labels = records.of(places)
                 yield Shard(features=features, labels=labels, seed=int(seed))
 
         votes = count_votes(
-            teacher, one_by_one(), public, aggregator=counting, n_jobs=self.n_jobs, progress=bool(self.verbose)
+            teacher, read_shards(), public, aggregator=aggregator, n_jobs=self.n_jobs, progress=bool(self.verbose)
         )
-        return counting.release(votes, rng=source)
+        return aggregator.release(votes, rng=source)
 
-    def _calibrated(self, *, queries: int, labels: int, account: Account | None) -> Aggregator:
-        """Return the aggregator, made for the budget and the public numbers, or the caller's own if it fits them."""
+    def _calibrate(self, *, queries: int, labels: int, account: Account | None) -> Aggregator:
+        """Calibrate the aggregator to the budget and the public numbers, or return the caller's own if it fits them."""
         if isinstance(self.aggregator, str):
             budget = Budget(epsilon=self.epsilon, delta=self.delta, releases=queries)
             return calibrated(
@@ -302,14 +303,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 "None draws one.",
             )
 
-    def _checked_teacher(self) -> Any:
+    def _check_teacher(self) -> Any:
         """Return the unfitted teacher, or refuse it for what it is declared to be."""
         teacher = LogisticRegression() if self.teacher is None else self.teacher
         for role, each in (("teacher", teacher), ("student", self.student_template())):
             if not is_classifier(each):
                 raise ParameterError(f"the {role} must be a classifier", type(each).__name__, "Pass one unfitted.")
         for name, value in teacher.get_params().items():
-            harm = _TELLING.get(name.split("__")[-1])
+            harm = _LEAKING_SETTINGS.get(name.split("__")[-1])
             if harm and value and not (isinstance(value, int) and value < 0):  # below 0 some teachers are quieter still
                 raise ParameterError(
                     f"a teacher must not {harm}, since that would tell about its records",
@@ -318,7 +319,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 )
         return teacher
 
-    def _checked_public(self, public: Any) -> Any:
+    def _read_public(self, public: Any) -> Any:
         if public is None:
             raise ParameterError(
                 "a private classifier needs public examples to label",
@@ -327,12 +328,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         return validate_data(self, public, reset=False, accept_sparse="csr", dtype=np.float64)
 
-    def _checked(self, examples: Any) -> Any:
+    def _read_examples(self, examples: Any) -> Any:
         check_is_fitted(self, "student_")
         return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
-def _alike(features: Any, public: Any) -> Any:
+def _match_density(features: Any, public: Any) -> Any:
     """Return the features dense or sparse, as the public examples are."""
     if hasattr(public, "tocsr") == hasattr(features, "tocsr"):
         return features

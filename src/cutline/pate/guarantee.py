@@ -55,7 +55,7 @@ class Privacy:
     @property
     def sentence(self) -> str:
         """The guarantee in the words of records."""
-        one, two = _stated(self.epsilon, self.delta), _stated(*two_steps(self.epsilon, self.delta))
+        one, two = _in_words(self.epsilon, self.delta), _in_words(*two_steps(self.epsilon, self.delta))
         if self.adjacency is Adjacency.ADD_REMOVE:
             whose = "all records of one id" if self.unit == "group" else "one record joining or leaving"
             return (
@@ -76,7 +76,7 @@ class Privacy:
         return self.sentence
 
 
-def state(labels: Labels, *, unit: Unit) -> Privacy:
+def state_privacy(labels: Labels, *, unit: Unit) -> Privacy:
     """Put the guarantee of released labels into the words of records."""
     epsilon, delta = labels.stated()
     return Privacy(
@@ -100,5 +100,5 @@ def two_steps(epsilon: float, delta: float) -> tuple[float, float]:
     return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, 700.0))) * delta * (1 + 2**-48))
 
 
-def _stated(epsilon: float, delta: float) -> str:
+def _in_words(epsilon: float, delta: float) -> str:
     return f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP"

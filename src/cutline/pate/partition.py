@@ -49,13 +49,13 @@ def row_bytes(features: Any) -> Iterator[bytes]:
         ordered = features.copy()
         ordered.sum_duplicates()
         for start, end in pairwise(ordered.indptr):
-            yield _spelled(ordered.indices[start:end], ordered.data[start:end])
+            yield _spell(ordered.indices[start:end], ordered.data[start:end])
         return
     for row in features:
-        yield _spelled(np.arange(row.size), row)
+        yield _spell(np.arange(row.size), row)
 
 
-def _spelled(places: npt.NDArray[Any], values: npt.NDArray[Any]) -> bytes:
+def _spell(places: npt.NDArray[Any], values: npt.NDArray[Any]) -> bytes:
     kept = values != 0
     return bytes(places[kept].astype("<i8").tobytes() + values[kept].astype("<f8").tobytes())
 
@@ -72,22 +72,22 @@ def id_bytes(ids: Iterable[Any]) -> Iterator[bytes]:
     """
     for each in ids:
         try:
-            yield _spelled_id(each.item() if isinstance(each, np.generic) else each)
+            yield _spell_id(each.item() if isinstance(each, np.generic) else each)
         except Exception:  # an id that cannot be spelled is none; to say so would tell about its record
             yield _NO_ID
 
 
-def _spelled_id(value: Any) -> bytes:
+def _spell_id(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
-    if _missing(value):
+    if _is_missing(value):
         return _NO_ID
     if isinstance(value, int | float) and math.isfinite(value) and value == int(value):
         return str(int(value)).encode()
     return str(value).encode("utf-8", "surrogatepass")
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)  # NaN and NaT differ from themselves
     except TypeError:  # pandas' NA is neither equal nor unequal to anything

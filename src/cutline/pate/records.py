@@ -45,7 +45,7 @@ def read_features(features: Any, *, name: str = "X") -> Any:
         _check_kind(features.dtype.kind, name)
         with np.errstate(over="ignore"):
             return features.tocsr().astype(np.float64)
-    numbers = _numbers(features, name)
+    numbers = _read_numbers(features, name)
     if numbers.ndim != 2:
         raise ParameterError(
             f"{name} must have one row a record and one column a feature", f"{numbers.ndim} axes", "Reshape your data."
@@ -60,7 +60,7 @@ def read_features(features: Any, *, name: str = "X") -> Any:
 
 def read_labels(labels: Any) -> tuple[FloatArray, bool]:
     r"""Return a matrix of numbers, one column a label, and whether it came as a vector; what is not a number is NaN."""
-    numbers = _numbers(labels.toarray() if hasattr(labels, "tocsr") else labels, "y")
+    numbers = _read_numbers(labels.toarray() if hasattr(labels, "tocsr") else labels, "y")
     if numbers.ndim not in (1, 2) or (numbers.ndim == 2 and not numbers.shape[1]):
         raise ParameterError(
             "y must be a vector of one label or a matrix with one column a label",
@@ -79,7 +79,7 @@ def read_groups(groups: Iterable[Any] | None) -> list[Any] | None:
 
 
 def check_rows(features: Any, labels: FloatArray, ids: list[Any] | None) -> None:
-    """Refuse parts of different lengths, without telling how long they are."""
+    """Raise if the parts have different lengths, without saying how long they are."""
     if labels.shape[0] != features.shape[0] or (ids is not None and len(ids) != features.shape[0]):
         raise ParameterError(
             "X, y and groups must have one row a record each",
@@ -106,23 +106,23 @@ def read_records(
     check_rows(features, labels, ids)
     useful = _finite_rows(features) & ((labels == 0) | (labels == 1)).all(axis=1)
     kept = features[useful]
-    spelled = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
+    spellings = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
     return Records(
         features=kept,
         labels=labels[useful].astype(np.int8),
-        teacher=assign(spelled, teachers=teachers, key=key),
+        teacher=assign(spellings, teachers=teachers, key=key),
     )
 
 
 def _finite_rows(features: Any) -> npt.NDArray[np.bool_]:
     if not hasattr(features, "indptr"):
         return np.asarray(np.isfinite(features).all(axis=1))
-    odd = np.zeros(features.shape[0], dtype=bool)
-    odd[np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[~np.isfinite(features.data)]] = True
-    return ~odd
+    broken = np.zeros(features.shape[0], dtype=bool)
+    broken[np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[~np.isfinite(features.data)]] = True
+    return ~broken
 
 
-def _numbers(values: Any, name: str) -> FloatArray:
+def _read_numbers(values: Any, name: str) -> FloatArray:
     """Read an array of real numbers; a row that holds something else becomes NaN, and changes no other."""
     # A plain list has no type of its own, and numpy would take it from the rows: one text makes texts of all.
     typed = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
@@ -142,10 +142,10 @@ def _numbers(values: Any, name: str) -> FloatArray:
         try:
             return array.astype(np.float64)
         except Exception:
-            return np.array([_row(row) for row in array], dtype=np.float64).reshape(array.shape)
+            return np.array([_read_row(row) for row in array], dtype=np.float64).reshape(array.shape)
 
 
-def _row(row: Any) -> Any:
+def _read_row(row: Any) -> Any:
     try:
         return row.astype(np.float64) if isinstance(row, np.ndarray) else float(row)
     except Exception:

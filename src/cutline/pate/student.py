@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cutline.arrays import FloatArray, Int8Array
+from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.pate.predictions import fit_labels, label_probabilities, predicted_labels, seeded_clone, takes_many_labels
+from cutline.pate.labels import MISSING
+from cutline.pate.predictions import fit_labels, predict_labels, predict_probabilities, seeded_clone, takes_many_labels
 
 Missing = Literal["skip", "mark"]
-
-MISSING = -1
 
 
 class LabelWarning(UserWarning):
@@ -43,17 +42,17 @@ class Student:
 
     def predict(self, features: Any) -> Int8Array:
         """Return the labels, (examples, labels) of 0 and 1."""
-        told = np.tile((np.array(self.constants) > 0.5).astype(np.int8), (features.shape[0], 1))
+        labels = np.tile((np.array(self.constants) > 0.5).astype(np.int8), (features.shape[0], 1))
         for columns, model in self.models:
-            told[:, columns] = predicted_labels(model, features, len(columns))
-        return told
+            labels[:, columns] = predict_labels(model, features, len(columns))
+        return labels
 
     def predict_proba(self, features: Any) -> FloatArray:
         """Return the probability that each label is set, (examples, labels)."""
-        told = np.tile(np.array(self.constants, dtype=np.float64), (features.shape[0], 1))
+        probabilities = np.tile(np.array(self.constants, dtype=np.float64), (features.shape[0], 1))
         for columns, model in self.models:
-            told[:, columns] = label_probabilities(model, features, len(columns))
-        return told
+            probabilities[:, columns] = predict_probabilities(model, features, len(columns))
+        return probabilities
 
 
 def fit_student(
@@ -93,7 +92,7 @@ def fit_student(
             stacklevel=3,
         )
     models = []
-    for columns in _together_or_one_by_one(template, labels, learnt, missing):
+    for columns in _label_groups(template, labels, learnt, missing):
         chosen = labels[:, columns]
         known = slice(None) if missing == "mark" else (chosen != MISSING).all(axis=1)
         models.append(
@@ -104,15 +103,16 @@ def fit_student(
 
 
 def check_missing(missing: str) -> None:
-    """Refuse a rule for missing labels that is not one."""
+    """Raise if the rule for missing labels is neither skip nor mark."""
     if missing not in ("skip", "mark"):
         raise ParameterError("missing must be skip or mark", f"missing={missing!r}", "Skip suits every student.")
 
 
-def _together_or_one_by_one(template: Any, labels: Int8Array, learnt: Any, missing: Missing) -> Iterator[Any]:
-    held = labels[:, learnt] != MISSING
-    whole = missing == "mark" or bool((held.all(axis=1) == held.any(axis=1)).all())
-    if learnt.size > 1 and whole and takes_many_labels(template):
+def _label_groups(template: Any, labels: Int8Array, learnt: IntArray, missing: Missing) -> Iterator[IntArray]:
+    """Yield the labels that one model learns: all together where that loses no example, else one by one."""
+    present = labels[:, learnt] != MISSING
+    whole_rows = missing == "mark" or bool((present.all(axis=1) == present.any(axis=1)).all())
+    if learnt.size > 1 and whole_rows and takes_many_labels(template):
         yield learnt
     else:
         yield from learnt[:, None]

@@ -24,9 +24,9 @@ import numpy as np
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import EngineError, ParameterError
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.predictions import fit_labels, label_scores, predicted_labels, seeded_clone, takes_many_labels
+from cutline.pate.predictions import fit_labels, predict_labels, predict_scores, seeded_clone, takes_many_labels
 
-_REHEARSED = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
+_REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -46,13 +46,13 @@ def rehearse(template: Any, public: Any, *, labels: int) -> None:
     ParameterError
         If it cannot: for a public reason, since no private record is near.
     """
-    rows = np.resize(np.arange(public.shape[0]), _REHEARSED)
+    rows = np.resize(np.arange(public.shape[0]), _REHEARSAL_ROWS)
     width = min(labels, 2) if takes_many_labels(template) else 1
-    made_up = (np.arange(_REHEARSED)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
+    made_up = (np.arange(_REHEARSAL_ROWS)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            predicted_labels(fit_labels(seeded_clone(template, 0), public[rows], made_up), public, width)
+            predict_labels(fit_labels(seeded_clone(template, 0), public[rows], made_up), public, width)
     except Exception as error:
         raise ParameterError(
             "the teacher must be able to learn from examples like the public ones",
@@ -75,23 +75,23 @@ def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) ->
     scored
         Whether scores are needed, to cut a ballot to its surest labels.
     """
-    held = shard.labels
-    majority = (2 * held.sum(axis=0, dtype=np.int64) > held.shape[0]).astype(np.int8)
+    known = shard.labels
+    majority = (2 * known.sum(axis=0, dtype=np.int64) > known.shape[0]).astype(np.int8)
     votes = np.tile(majority, (public.shape[0], 1))
     scores = np.where(votes == 1, np.inf, -np.inf) if scored else None
-    varying = np.flatnonzero((held != held[:1]).any(axis=0))
+    varying = np.flatnonzero((known != known[:1]).any(axis=0))
     together = takes_many_labels(template) and varying.size > 1
     for columns in [varying] if together else varying[:, None]:
         try:
             with _own_randomness(shard.seed):
-                model = fit_labels(seeded_clone(template, shard.seed), shard.features, held[:, columns])
-                said = predicted_labels(model, public, columns.size)
-                sure = label_scores(model, public, columns.size) if scored else None
-        except Exception:  # noqa: S112 - it failed because of its records: the majority stands, and nobody is told
+                model = fit_labels(seeded_clone(template, shard.seed), shard.features, known[:, columns])
+                predicted = predict_labels(model, public, columns.size)
+                predicted_scores = predict_scores(model, public, columns.size) if scored else None
+        except Exception:  # noqa: S112 - it failed because of its records: the majority stands, and nothing is shown
             continue
-        votes[:, columns] = said
-        if scores is not None and sure is not None:
-            scores[:, columns] = sure
+        votes[:, columns] = predicted
+        if scores is not None and predicted_scores is not None:
+            scores[:, columns] = predicted_scores
     return votes, scores
 
 
@@ -122,9 +122,11 @@ def count_votes(
     votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
     batch = max(1, teachers // (4 * effective_n_jobs(n_jobs)))  # the public examples travel once a batch
     run = Parallel(n_jobs=n_jobs, max_nbytes=None, return_as="generator_unordered")
-    jobs = (delayed(_count_batch)(template, some, public, aggregator, os.getpid()) for some in _batches(shards, batch))
+    jobs = (
+        delayed(_count_batch)(template, group, public, aggregator, os.getpid()) for group in _batches(shards, batch)
+    )
     try:
-        with warnings.catch_warnings(), _bar(teachers, shown=progress) as advance:
+        with warnings.catch_warnings(), _progress_bar(teachers, shown=progress) as advance:
             warnings.simplefilter("ignore")
             for cast, counted in run(jobs):
                 votes += counted
@@ -158,8 +160,8 @@ def _own_randomness(seed: int) -> Iterator[None]:
 
 def _batches(shards: Iterable[Shard], size: int) -> Iterator[list[Shard]]:
     source = iter(shards)
-    while some := list(islice(source, size)):
-        yield some
+    while batch := list(islice(source, size)):
+        yield batch
 
 
 def _count_batch(
@@ -187,7 +189,7 @@ def _count_batch(
 
 
 @contextmanager
-def _bar(teachers: int, *, shown: bool) -> Iterator[Any]:
+def _progress_bar(teachers: int, *, shown: bool) -> Iterator[Any]:
     """Show on standard error how many teachers have voted, if that is wanted; the number of teachers is public."""
     if not shown:
         yield lambda _: None

@@ -213,7 +213,7 @@ def rank_scores(scores: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def check_window(preference: Preference, labels: int) -> None:
-    """Refuse to choose a set of more labels than there are."""
+    """Raise if a set could have more labels than there are."""
     if preference.max_k > labels:
         raise ParameterError(
             "max_k must be at most the number of labels", f"max_k={preference.max_k}, labels={labels}", "Lower max_k."
