@@ -15,7 +15,7 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.counting import count
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.mechanisms import StableTopK
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
 from experiments.datasets import LogData, available, load_log

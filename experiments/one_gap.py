@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.mechanisms import StableTopK
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
 from experiments.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure

@@ -1,4 +1,7 @@
-r"""Reading data files: what is missing or misshapen is refused in one sentence, without quoting a row."""
+r"""Reading data files, in the common forms and in their publishers' own.
+
+What is missing or misshapen is refused in one sentence, without quoting a row.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cutline.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_TSMC = ("user", "item", "category_id", "category", "latitude", "longitude", "offset", "time")
+_SNAP = ("user", "time", "latitude", "longitude", "item")
+_LBSN = "selected_checkins"  # columns: user, hour of the week, venue, category of the venue
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -64,8 +73,6 @@ def read_npz(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     """Read some arrays of an npz file; nothing in it is unpickled."""
     import zipfile
 
-    import numpy as np
-
     try:
         with np.load(path, allow_pickle=False) as arrays:
             missing = sorted(set(keys) - set(arrays.files))
@@ -74,6 +81,62 @@ def read_npz(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     except (OSError, ValueError, zipfile.BadZipFile):
         raise SourceError("the file must be a readable npz", f"{path.name!r}", "Fetch it again.") from None
     raise SourceError("the file must hold its arrays", f"{path.name!r} without {', '.join(missing)}", "Fetch it again.")
+
+
+def read_tsmc(path: Path) -> pa.Table:
+    """Read Foursquare's check-ins of the TSMC2014 files: eight columns between tabs, in Latin-1."""
+    return read_delimited(path, _TSMC, ["user", "item"], encoding="latin1").drop_null()
+
+
+def read_snap(path: Path) -> pa.Table:
+    """Read the check-ins of a SNAP file: five columns between tabs; a row that names nothing but a user is passed over."""
+    import pyarrow.compute as pc
+
+    rows = read_delimited(path, _SNAP, ["user", "item"])
+    item = pc.utf8_trim_whitespace(rows["item"])
+    return rows.set_column(1, "item", item).filter(pc.not_equal(item, "")).drop_null()
+
+
+def read_baskets(path: Path) -> pa.Table:
+    """Read a FIMI file: one basket a line, item numbers between blanks. A basket is known by the number of its line."""
+    import gzip
+    import zlib
+
+    import pyarrow as pa
+
+    try:
+        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        baskets = [line.split() for line in text.splitlines()]
+        item = np.array([number for basket in baskets for number in basket], dtype=bytes).astype(np.int64)
+    except (OSError, EOFError, ValueError, OverflowError, zlib.error):
+        raise SourceError(
+            "the file must hold one basket a line, item numbers between blanks", f"{path.name!r}", "Fetch it again."
+        ) from None
+    return pa.table({"user": np.repeat(np.arange(len(baskets)), [len(basket) for basket in baskets]), "item": item})
+
+
+def read_lbsn(path: Path) -> pa.Table:
+    """Read the check-ins of a LBSN2Vec file: a MATLAB matrix with the user in its first column and the venue in its third."""
+    import zlib
+
+    import pyarrow as pa
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        rows = np.asarray(loadmat(path, variable_names=[_LBSN])[_LBSN])
+    except (OSError, KeyError, TypeError, ValueError, NotImplementedError, MatReadError, zlib.error):
+        raise SourceError(
+            f"the file must be a MATLAB file, older than version 7.3, with the matrix {_LBSN}",
+            f"{path.name!r}",
+            "Fetch it again.",
+        ) from None
+    shaped = rows.ndim == 2 and rows.shape[1] == 4 and rows.dtype.kind in "iuf"
+    if not shaped or not (np.isfinite(rows) & (rows == np.rint(rows))).all():
+        raise SourceError(
+            f"the matrix {_LBSN} must have four columns of whole numbers", f"{path.name!r}", "Fetch it again."
+        )
+    return pa.table({"user": rows[:, 0].astype(np.int64), "item": rows[:, 2].astype(np.int64)})
 
 
 def check_shape(path: Path, found: dict[str, int], known: dict[str, int], *, tolerance: float = 0.0) -> None:

@@ -20,12 +20,12 @@ from cutline.privacy import (
     BitTable,
     BoundedRange,
     Cost,
+    Curve,
     Gaussian,
     GaussianBit,
     NoisyMaxGaussian,
     largest,
 )
-from cutline.privacy.curves.base import Curve
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rules.registry import RULES
 from experiments.report import Cell, Table

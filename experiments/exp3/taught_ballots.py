@@ -195,7 +195,7 @@ def _ballots(
     group: Class, features: npt.NDArray[np.float64], truth: Bools, public: npt.NDArray[np.float64]
 ) -> dict[int | None, Any]:
     """Train one teacher and return its ballot as it is and cut to each limit."""
-    from cutline.pate.ballots import limit_ballots
+    from cutline.pate import limit_ballots
     from cutline.pate.teachers import Shard, ballot
 
     # Wide integers: scikit-learn's binarizer keeps column numbers in the labels' own type, and int8 ends at label 127.

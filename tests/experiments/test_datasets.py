@@ -12,8 +12,8 @@ from scipy.io import savemat
 from cutline.errors import ParameterError, SourceError
 from experiments.datasets import LOGS, available, load_celeba, load_covid, load_log, load_multilabel
 from experiments.datasets.catalogue import SOURCES
+from experiments.datasets.files import read_baskets, read_lbsn
 from experiments.datasets.mulan import read_mulan
-from experiments.datasets.originals import read_baskets, read_lbsn
 
 
 def checkins_of_new_york(rows=227_428):
@@ -211,7 +211,7 @@ def test_the_directory_must_be_one(tmp_path):
 
 @pytest.mark.parametrize("name", ["foursquare_nyc", "brightkite"])
 def test_a_generated_log_has_the_shape_it_promises_and_says_what_it_is(name):
-    log, known = load_log(name, None), LOGS[name]
+    log, known = load_log(name, None), LOGS[name].packed
     assert "(generated)" in log.title
     assert "no real data" in log.note
     assert pc.count_distinct(log.table["user"]).as_py() == known.users

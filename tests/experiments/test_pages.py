@@ -91,10 +91,9 @@ def exp1_phrases() -> list[str]:
 
 def log_phrases(name: str) -> list[str]:
     """The sizes of a log as it is read and as it was published."""
-    log = LOGS[name]
+    log, whole = LOGS[name].packed, LOGS[name].original.known
     if not log.subset:
         return [f"complete; {log.users:,} users, {log.items:,} places"]
-    whole = log.original.known
     return [f"{log.users:,} of {whole['users']:,} users and {log.items:,} of {whole['items']:,} places"]
 
 
@@ -204,7 +203,7 @@ def adaptive_k_phrases() -> list[str]:
     saved, by_test = savings("paper"), savings("EM + Gaussian")
     [wrong] = re.findall(r"tied with the next: (\S+)\.\n", note_of("adaptive-k", "chances"))
     assert float(wrong) < 1e-6  # "below the total delta"
-    retail = LOGS["fimi_retail"]
+    retail = LOGS["fimi_retail"].packed
     return [
         f"costs {paper_spends(epsilon=low)} at epsilon = {low:g} and {paper_spends(epsilon=high)} at epsilon = {high:g}",
         f"needs {min(saved):.2f} to {max(saved):.2f} of the epsilon the paper's form needs",

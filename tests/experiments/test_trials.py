@@ -1,5 +1,7 @@
+import ast
 import multiprocessing
 import os
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +92,17 @@ def test_a_run_is_described_before_it_is_made(tmp_path):
     assert described == "*Read: foursquare_nyc.parquet, gowalla_10core.parquet; 1 trial a cell, seed 3.*"
     (tmp_path / "dataset_TSMC2014_NYC.txt").touch()  # the publisher's file comes first
     assert "dataset_TSMC2014_NYC.txt, gowalla" in exp1.describe_run(Setting(data=tmp_path))
+
+
+def test_experiments_use_the_public_face_alone():
+    """No underscore name of the package is imported, and none is read from an object that is not the reader's own."""
+    for path in (Path(__file__).parents[2] / "experiments").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cutline"):
+                parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+                assert not any(part.startswith("_") for part in parts), (path.name, parts)
+                assert parts[1:2] not in (["cli"], ["verify"], ["ledger"]), (path.name, parts)
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                assert isinstance(node.value, ast.Name), (path.name, node.attr)
+                assert node.value.id in ("self", "cls"), (path.name, node.attr)
