@@ -52,6 +52,7 @@ def one_day(cases, day, **options):
     return count(cases, user="person", item="state", where=f"day = DATE '{day}'", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "candidates", "parameters"),
     [
@@ -257,6 +258,7 @@ def laws_of_tables(mechanism, bound):
         yield {(a, b): x[a] * y[b] for a in x for b in y}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bound", "releases", "holds"),
     [(None, 2, True), (1, 1, True), (None, 1, False)],  # the last pays for one group and lets users count in two

@@ -20,6 +20,7 @@ from experiments.trials import Setting
 STEPS = OpenHistogram.from_counts(np.array([300, 290, 240, 150, 149, 149, 60, 60, 12]), max_k=MAX_K)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_summary_is_a_sum_over_the_law(variant):
     mechanism = variants(0.8)[variant]
@@ -46,6 +47,7 @@ def test_draws_agree_with_the_summary():
     assert (chosen * passed).mean() == pytest.approx(found.items, abs=0.25)
 
 
+@pytest.mark.slow
 def test_every_variant_spends_one_budget():
     for variant in VARIANTS:
         mechanism = variants(0.8)[variant]
@@ -79,6 +81,7 @@ def test_the_smallest_epsilon_that_releases():
     assert [smallest_epsilon(answers, "x", variant) for variant in VARIANTS] == [0.4, 0.2, 0.2, None, 0.4]
 
 
+@pytest.mark.slow
 def test_the_whole_report_on_generated_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(adaptive_k, "DATA", ("foursquare_nyc",))
     monkeypatch.setattr(adaptive_k, "EPSILONS", (0.4, 0.8))

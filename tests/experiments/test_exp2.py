@@ -78,6 +78,7 @@ def test_every_row_of_the_covid_page_spends_one_budget(column):
         assert WHOLE < spent <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", cliff._LINES)
 @pytest.mark.parametrize("k", [10, 1500])
 def test_every_column_of_the_cliff_spends_one_budget(line, k):
@@ -132,6 +133,7 @@ def test_one_trial_has_no_error_to_show(tmp_path):
     assert "errors unknown" in (tmp_path / "p-recall.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_plan_without_a_prior_needs_no_data():
     assert covid._planned(covid._Prior(counts=None, states=55), seed=0) == "stable-top-k-fixed"
 

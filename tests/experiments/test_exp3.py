@@ -192,6 +192,7 @@ def test_a_target_that_moves_with_the_majority_moves_less() -> None:
     assert moving.high - moving.low < 0.7 * (fixed.high - fixed.low)
 
 
+@pytest.mark.slow
 def test_every_line_spends_the_same_total(celeba: Poll) -> None:
     poll = replace(celeba, window=39)
     for name, line in LINES.items():
@@ -229,6 +230,7 @@ def test_the_report_is_written_and_says_that_data_are_generated(report: Report, 
     assert "\n- TMC2007: generated examples" in text
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_results() -> None:
     def found(seed: int) -> tuple[object, ...]:
         poll = simulate(_table(), seed=seed, limit=10, limits=(10,), teachers=40, queries=20)

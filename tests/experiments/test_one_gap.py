@@ -17,6 +17,7 @@ PROTOTYPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", PROTOTYPES)
 def test_the_numbers_of_the_first_prototypes(setting):
     releases, epsilon, max_k = setting
@@ -28,6 +29,7 @@ def test_the_numbers_of_the_first_prototypes(setting):
     assert found["EM + table"] < found["EM + Gaussian"] < found["paper"]
 
 
+@pytest.mark.slow
 def test_a_gap_is_enough_and_one_less_is_not():
     found = gaps_needed(Question(releases=5, max_k=20), 0)
     mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6, releases=5), max_k=20)

@@ -66,12 +66,14 @@ class TestEveryMechanism:
         spent = [epsilons[rule] for rule in ("rdp", "exact", "pure", "advanced") if rule in epsilons]
         assert max(e for e in spent if e <= BUDGET.epsilon) >= BUDGET.epsilon * (1 - 1e-6)
 
+    @pytest.mark.slow
     def test_many_releases_cost_no_more_than_the_budget(self, name, adjacency):
         budget = Budget(epsilon=2.0, delta=1e-3, releases=50)
         mechanism = build(name, adjacency, budget)
         assert (50 * mechanism.cost).epsilon(1e-3) <= 2.0
         assert (51 * mechanism.cost).epsilons(1e-3)["rdp"] > 2.0
 
+    @pytest.mark.slow
     def test_more_budget_never_needs_more_noise(self, name, adjacency):
         costs = [build(name, adjacency, Budget(epsilon=e, delta=1e-3)).cost.epsilon(1e-3) for e in (0.5, 1.0, 2.0)]
         assert costs == sorted(costs)
@@ -83,6 +85,7 @@ class TestEveryMechanism:
             assert math.fsum(law.values()) == pytest.approx(1.0, abs=1e-12)
             assert min(law.values()) >= 0
 
+    @pytest.mark.slow
     def test_release_matches_law(self, name, adjacency, p_value):
         mechanism = build(name, adjacency)
         rng = SeededSource(7)

@@ -115,6 +115,7 @@ def test_noise_has_the_law_of_the_discrete_gaussian():
     assert p_value(2.6) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2.0, 8.0])
 def test_claimed_divergence_holds_between_exact_neighbouring_laws(order):
     """Two counts moved by all of (-1, 0, 1): the Rényi divergence of the product law never passes the claim."""

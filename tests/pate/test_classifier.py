@@ -73,6 +73,7 @@ def test_probabilities_are_there_only_if_the_student_has_them():
     assert not hasattr(model(student=RidgeClassifier()), "predict_proba")
 
 
+@pytest.mark.slow
 def test_frames_and_sparse_matrices():
     frame = pd.DataFrame(X, columns=list("abcd"))
     student = model().fit(frame[PRIVATE], pd.DataFrame(Y)[PRIVATE], X_public=frame[PUBLIC])
@@ -272,6 +273,7 @@ def test_every_aggregator_can_count(name):
     assert student.predict(X[HELD_OUT]).shape == (200, 3)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_students_and_the_system_gives_others():
     one, same, other = fitted(), fitted(), fitted(noise_seed=2)
     assert (one.labels_.values == same.labels_.values).all()

@@ -51,6 +51,7 @@ def test_the_exceptions_are_checks_that_exist():
     assert len(CHECKS) > 55
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::cutline.pate.student.LabelWarning")
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 def test_scikit_learn_check(check):

@@ -217,6 +217,7 @@ def test_progress_goes_to_standard_error(capsys):
     assert "100%" in shown.err
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_says_nothing():
     home = os.getpid()
 

@@ -18,6 +18,7 @@ TABLE = Cost.of(BitTable.stability(order=8.0, rdp=0.01, delta=1e-9), adjacency=A
 COSTS = [EM, TABLE, EM + TABLE, Cost.of(Pure(epsilon=0.1), adjacency=ADD, delta=1e-8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("times", [1, 2, 7])
 def test_repeat_is_compose_for_every_rule(cost, times):

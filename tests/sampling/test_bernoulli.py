@@ -38,6 +38,7 @@ probabilities = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     p=probabilities,

@@ -159,6 +159,7 @@ def as_array(counts):
     return None if counts is None else np.array([*counts, None], dtype=object)[:-1]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(law=laws, head=heads, tail=st.integers(0, 2**63))
 def test_the_fast_path_agrees_with_always_refining(law, head, tail):
@@ -216,6 +217,7 @@ def p_value(draws, law):
     return stats.chisquare(observed, law * len(draws)).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiplicities", [None, np.array([1, 7, 3, 2, 50]), np.array([Fraction(1, 3), 2, 5, 1, 9])])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_draws_follow_the_law_and_no_other(multiplicities, seed):
@@ -275,6 +277,7 @@ def test_tiny_fractions_as_multiplicities():
     assert abs(categorical(tiled, rng=SeededSource(0)).mean() - 0.75) < 0.04
 
 
+@pytest.mark.slow
 def test_a_million_groups():
     groups = 10**6
     weights = one_row(np.arange(groups), Fraction(1, 10**5))

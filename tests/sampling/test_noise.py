@@ -99,6 +99,7 @@ def argmax_law(kind, scores, scale):
     return np.array([share(i) for i in range(len(scores))])
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("refine", [False, True])
 def test_argmax_has_the_continuous_law_and_no_other(kind, refine, monkeypatch):

@@ -93,6 +93,7 @@ def test_outcomes_below_the_window_can_still_happen(script):
     assert groups.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_ranks_follow_the_law_of_draws_without_replacement():
     scores, members, rate = [4, 2, 1], [1, 2, 1], Fraction(1, 3)
     each = np.exp(float(rate) * np.repeat(scores, members))

@@ -45,6 +45,7 @@ def assert_no_rule_is_beaten(cost, rounds, orders=(1,)):
             assert attained(claim) <= DELTA * (1 + 1e-9), (name, claims)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize("part", ["whole", "bounded-range", "bit-table"])
 @pytest.mark.parametrize("rounds", ROUNDS)
@@ -53,6 +54,7 @@ def test_no_rule_is_beaten_on_stable_top_k(rounds, part, adjacency):
     assert_no_rule_is_beaten(parts(rounds, adjacency)[part], rounds, orders)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cost",
     [
@@ -70,6 +72,7 @@ def test_no_rule_is_beaten_on_other_costs(cost, rounds):
     assert_no_rule_is_beaten(cost, rounds, orders=(1, -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "rounds"), [(1.0, 1), (0.5, 2), (0.3, 10), (0.1, 100), (0.05, 600)])
 def test_the_adversary_comes_close_to_the_exact_rule(epsilon, rounds):
     """So that a rule which claimed a little less would be caught: at 0.98 of epsilon the adversary wins."""
@@ -81,6 +84,7 @@ def test_the_adversary_comes_close_to_the_exact_rule(epsilon, rounds):
     assert attained(0.5 * claim) > 10 * DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_half_the_epsilon_of_a_release_is_beaten(adjacency):
     for rounds in (1, 10, 100):

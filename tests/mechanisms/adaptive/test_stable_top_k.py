@@ -133,6 +133,7 @@ def test_twenty_thousand_runs_match_the_law_and_reject_wrong_parameters(test, ad
         assert p_value(seen, small(test=test, adjacency=adjacency, stretch=factor).law(SMALL)) < 1e-6
 
 
+@pytest.mark.slow
 def test_single_releases_follow_the_same_law_as_batches(p_value):
     mechanism, rng = small(), SeededSource(5)
     outcomes = [mechanism.release(SMALL, rng=rng).outcome for _ in range(4000)]
@@ -204,6 +205,7 @@ def test_a_huge_law_is_refused_by_name():
         mechanism.law(OpenHistogram.from_counts({"a": 3}, max_k=60_000))
 
 
+@pytest.mark.slow
 def test_tiny_budgets_are_refused_or_fit():
     for epsilon, delta, releases in [(0.02, 1e-9, 1), (20.0, 0.1, 1), (50.0, 1e-6, 2), (5.0, 1e-3, 5000)]:
         budget = Budget(epsilon=epsilon, delta=delta, releases=releases)

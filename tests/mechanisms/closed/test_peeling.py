@@ -42,6 +42,7 @@ def test_law_equals_brute_force(adjacency, k, epsilon):
     assert all(law[items] == pytest.approx(truth[items], rel=1e-12) for items in truth if truth[items] > 1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     rng = SeededSource(5)
@@ -99,6 +100,7 @@ def test_k_look_ups_for_k_names():
     assert Lazy.looked_up == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "releases", "k"), [(1.0, 1e-6, 1, 10), (0.1, 1e-6, 10, 15), (8.0, 1e-9, 3, 1)]
 )
@@ -118,6 +120,7 @@ def test_equal_draws_get_more_than_one_renyi_order_would_allow():
     assert cost.epsilons(1e-6)["exact"] <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.001, 0.1), (0.1, 0.5), (1.0, 0.9), (0.01, 1e-12), (50.0, 1e-6)])
 def test_calibration_where_delta_alone_nearly_pays_or_epsilon_is_extreme(epsilon, delta):
     budget = Budget(epsilon=epsilon, delta=delta, releases=2)

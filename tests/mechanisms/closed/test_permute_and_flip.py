@@ -91,6 +91,7 @@ def test_members_chances_add_up_in_a_huge_domain():
         assert (member_chances(values, members, rate) * members).sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     rng = SeededSource(6)

@@ -90,6 +90,7 @@ def test_counts_are_exact_in_a_large_domain():
     assert sum(cells.sizes) == math.comb(3000, 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     rng = SeededSource(3)

@@ -117,6 +117,7 @@ def test_chance_is_a_sum_over_the_law(domain, adjacency):
             assert mechanism.chance(DOMAINS[domain], cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_releases_match_the_law_and_reject_wrong_parameters(domain, p_value):
     histogram = DOMAINS[domain]
@@ -128,6 +129,7 @@ def test_releases_match_the_law_and_reject_wrong_parameters(domain, p_value):
         assert p_value(seen, small(stretch=factor).law(histogram)) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "releases", "k", "test"),
     [(1.0, 1e-6, 1, 10, "table"), (0.1, 1e-6, 10, 15, "table"), (1.0, 1e-6, 1, 3, "gaussian")],

@@ -151,6 +151,7 @@ def test_the_subset_is_taken_where_its_one_gap_number_is_smaller():
         assert gap <= one_gap(peels.chance, max_k=size, k=k, closed=True) + 1
 
 
+@pytest.mark.slow
 def test_at_a_cliff_it_needs_far_less_than_its_selector_and_is_never_much_worse():
     selects = LimitedDomain.calibrate(BUDGET, k=10)
     first = TestFirst.calibrate(BUDGET, k=10)
@@ -160,6 +161,7 @@ def test_at_a_cliff_it_needs_far_less_than_its_selector_and_is_never_much_worse(
     assert first.fallback.epsilon > 0.95 * selects.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_releases_match_the_law_and_reject_wrong_parameters(domain, p_value):
     histogram = DOMAINS[domain]
@@ -214,6 +216,7 @@ def test_k_beyond_the_items():
     assert small(k=3).chance(closed, 3) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "releases", "k"), [(1.0, 1e-6, 1, 10), (0.1, 1e-6, 10, 15), (3.0, 1e-6, 200, 5)]
 )

@@ -74,6 +74,7 @@ def test_float_gumbel_noise_gives_the_same_frequencies(p_value):
     assert p_value(lists, mechanism.law_of_lists(SMALL)) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_twenty_thousand_runs_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)
@@ -153,6 +154,7 @@ def test_calibration_spends_the_budget(epsilon, delta, releases, k, max_k):
     assert mechanism.max_k == (max_k or max(100, 10 * k))
 
 
+@pytest.mark.slow
 def test_calibration_needs_a_smaller_gap_than_other_splits():
     budget = Budget(epsilon=1.0, delta=1e-6)
     best = LimitedDomain.calibrate(budget, k=10)

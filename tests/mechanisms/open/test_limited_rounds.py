@@ -124,6 +124,7 @@ def test_the_price_is_limited_domains():
 SMALL_WIDE = OpenHistogram.from_counts(COUNTS, max_k=100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)
@@ -147,6 +148,7 @@ def test_chance_is_a_sum_over_the_law(k):
             assert mechanism.chance(histogram, cut) == pytest.approx(expected, rel=1e-11, abs=1e-300)
 
 
+@pytest.mark.slow
 def test_it_finds_far_more_of_a_long_tail_than_one_round():
     budget = Budget(epsilon=0.5, delta=1e-6)
     found = {}

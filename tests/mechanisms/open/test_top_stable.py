@@ -27,6 +27,7 @@ def small(*, stretch=1.0, adjacency=ADD, ranks=None):
     return TopStable(k=3, max_k=3, epsilon=1.2 * stretch, delta=0.2, adjacency=adjacency, ranks=ranks)
 
 
+@pytest.mark.slow
 def test_the_published_off_by_one_passes_by_accident_elsewhere():
     mechanism = TopStable(k=3, max_k=3, epsilon=0.5, delta=0.2, adjacency=ADD)
     check = Check(
@@ -94,6 +95,7 @@ def test_laws_keep_their_relative_accuracy_far_out_and_with_many_ranks():
     assert first_pass_law([Fraction(0)] * 3, threshold=1.0, ratio=RATIO)[0] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_runs_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
     right = small(adjacency=adjacency)

@@ -24,6 +24,7 @@ def both_ways(p: float, q: float, order: float):
     return coin_divergence_ball(p, q, order, bits=300), coin_divergence_ball(q, p, order, bits=300)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(order=orders, rdp=costs, delta=deltas)
 def test_stability_table_keeps_every_inequality(order, rdp, delta):

@@ -67,6 +67,7 @@ def test_reference_values():
     assert exact(em(4 / scale, 600), 1e-6) == pytest.approx(6.363, abs=4e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "times"), [(0.5, 2), (0.3, 10), (0.1, 100), (0.05, 600), (1.0, 50), (0.02, 2000)])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 def test_never_above_the_renyi_rule_but_for_the_grid(epsilon, times, delta):
@@ -74,6 +75,7 @@ def test_never_above_the_renyi_rule_but_for_the_grid(epsilon, times, delta):
     assert exact(cost, delta) <= cost.epsilons(delta)["rdp"] * (1 + 2e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(epsilon=st.floats(1e-3, 2.0), times=st.integers(1, 12), delta=st.floats(1e-9, 1e-2))
 def test_more_steps_longer_steps_and_less_delta_never_cost_less(epsilon, times, delta):
@@ -99,6 +101,7 @@ def test_other_parts_cost_something_and_no_order_of_writing_matters(other):
     assert exact(steps, 1e-6) < both < math.inf
 
 
+@pytest.mark.slow
 def test_gaussians_beside_negligible_steps_keep_their_own_profile():
     cost = em(1e-4) + 600 * Cost.of(Gaussian(sigma=60.0), adjacency=ADD)
     value = exact(cost, 4e-7)

@@ -61,6 +61,7 @@ def test_gaussians_are_gaussian_dp(sigma: float, times: int, delta: float) -> No
         assert normal_profile(mu, np.array([epsilon * (1 - 2e-4)]))[0] > delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("curve", PROFILED, ids=lambda curve: curve.kind)
 def test_one_use_inverts_the_profile_from_above(curve, delta: float) -> None:
@@ -106,6 +107,7 @@ def test_repeat_is_compose_in_dp_accounting_too(curve, times: int) -> None:
         assert repeated.get_delta_for_epsilon(x) >= explicit.get_delta_for_epsilon(x)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     epsilon=st.floats(0.05, 2.0),
@@ -127,6 +129,7 @@ def test_never_below_bounded_range_pairs_composed_by_hand(epsilon: float, ends: 
         assert pld(3 * of(BoundedRange(epsilon=epsilon)), delta * (1 - 1e-9)) >= x * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 5, 12, 18])
 def test_never_below_a_sequence_of_table_tests(first: int) -> None:
     p, q = np.ones(1), np.ones(1)
@@ -173,6 +176,7 @@ def test_deltas_are_taken_off_first() -> None:
     assert pld(outside, 1e-7) == math.inf
 
 
+@pytest.mark.slow
 def test_monotone_in_delta_and_in_times() -> None:
     by_delta = [pld(30 * of(BoundedRange(epsilon=0.2)), delta) for delta in (1e-8, 1e-6, 1e-4, 1e-2, 0.5)]
     assert by_delta == sorted(by_delta, reverse=True)

@@ -48,6 +48,7 @@ MIXES = USES | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXES)
 @pytest.mark.parametrize("rule", RULES)
 def test_repeat_is_compose(name, rule):
@@ -72,6 +73,7 @@ def test_six_hundred_exponential_mechanisms():
     assert epsilons["rdp"] < epsilons["zcdp"] < epsilons["advanced"] < epsilons["pure"]
 
 
+@pytest.mark.slow
 def test_rules_say_where_they_apply():
     assert set(USES["gaussian"].epsilons(1e-6)) >= {"rdp", "rdp-classic", "zcdp", "gdp"}
     assert "gdp" not in USES["discrete-gaussian"].epsilons(1e-6)
@@ -90,6 +92,7 @@ def test_no_rule_speaks_when_delta_is_used_up(name, rule):
         assert value == math.inf or (rule == "pure" and total.delta <= delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_smaller_delta_never_costs_less(rule):
     for one in MIXES.values():
