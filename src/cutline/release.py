@@ -165,7 +165,7 @@ class Release:
             see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``guarantee``: one sentence.
             ``seeded``: whether it is a simulation. ``version``: of the package.
         """
-        listed, budget = self.listed(), self.budget
+        listed = self.listed()
         _, delta, _ = self._stated()
         return {
             "status": str(self.status),
@@ -173,12 +173,7 @@ class Release:
             "items": None if listed is None else [_plain(item) for item in listed],
             "ordered": isinstance(self.items, tuple),
             "k": self.k,
-            "mechanism": dict(self.mechanism),
-            "adjacency": str(self.cost.adjacency),
-            "epsilon": budget.epsilon if budget else None,
-            "delta": budget.delta if budget else None,
-            "releases": budget.releases if budget else None,
-            "cost": self.cost.to_dict() if full else self.cost.summary(delta),
+            **describe_terms(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
             "guarantee": self.guarantee,
             "seeded": self.seeded,
@@ -200,6 +195,20 @@ def _plain(item: Item) -> bool | int | float | str | None:
     if item is None or isinstance(item, bool | int | str):
         return item
     return item if isinstance(item, float) and math.isfinite(item) else str(item)
+
+
+def describe_terms(
+    mechanism: Mapping[str, Any], *, cost: Cost, budget: Budget | None, delta: float, full: bool
+) -> dict[str, Any]:
+    """Return what releases and labels alike say about how they were made: mechanism, budget, and cost at ``delta``."""
+    return {
+        "mechanism": dict(mechanism),
+        "adjacency": str(cost.adjacency),
+        "epsilon": budget.epsilon if budget else None,
+        "delta": budget.delta if budget else None,
+        "releases": budget.releases if budget else None,
+        "cost": cost.to_dict() if full else cost.summary(delta),
+    }
 
 
 def digits_up(value: float, digits: int) -> str:

@@ -14,7 +14,7 @@ from cutline.sampling import Source, resolve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A keyword that a mechanism's ``calibrate`` takes beside the budget, the adjacency relation and the limits."""
+    """A keyword that ``calibrate`` of a mechanism or an aggregator takes beside those that all of them share."""
 
     name: str
     required: bool = False

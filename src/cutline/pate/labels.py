@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.release import digits_up
+from cutline.release import describe_terms, digits_up
 from cutline.version import __version__
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
@@ -85,7 +85,6 @@ class Labels:
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return everything as plain data for JSON: the cost in a few values, or in full as `Cost.to_dict` writes it."""
-        budget = self.budget
         _, delta = self.stated()
         # Deltas that add up to 1 leave no delta to convert to: at any other, the summary says that there is no epsilon.
         delta = delta if delta < 1 else _STATED_DELTA
@@ -95,12 +94,7 @@ class Labels:
             "withheld": self.withheld,
             "partly": self.partial,
             "labels": [list(row) for row in self.outcomes],
-            "mechanism": dict(self.mechanism),
-            "adjacency": str(self.cost.adjacency),
-            "epsilon": budget.epsilon if budget else None,
-            "delta": budget.delta if budget else None,
-            "releases": budget.releases if budget else None,
-            "cost": self.cost.to_dict() if full else self.cost.summary(delta),
+            **describe_terms(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
             "version": __version__,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cutline.arrays import Int8Array, IntArray
 from cutline.errors import LawTooLarge, ParameterError
+from cutline.mechanisms.base import Parameter
 from cutline.pate.ballots import Ballots, check_whole, count_ballots, limit_ballots
 from cutline.pate.labels import LabelLaw, Labels
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -19,14 +20,6 @@ from cutline.sampling import Source, resolve
 Votes: TypeAlias = npt.NDArray[Any]
 
 _LARGEST_LAW = 10**5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """A keyword that `Aggregator.calibrate` takes beyond those that all aggregators share."""
-
-    name: str
-    required: bool = False
 
 
 class Panel(TypedDict):

@@ -16,7 +16,8 @@ from flint import arb
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, moved_labels
+from cutline.mechanisms.base import Parameter
+from cutline.pate.aggregators.base import Aggregator, Panel, moved_labels
 from cutline.pate.aggregators.calibration import bit_precision, largest_precision, typical_precision
 from cutline.pate.aggregators.optimal_vote import CoinVote
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit

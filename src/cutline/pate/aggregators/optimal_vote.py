@@ -13,7 +13,8 @@ import numpy as np
 
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes, moved_labels
+from cutline.mechanisms.base import Parameter
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
 from cutline.pate.aggregators.calibration import voting_table
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter

@@ -12,7 +12,8 @@ import numpy as np
 
 from cutline.arrays import Int8Array, IntArray
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
+from cutline.mechanisms.base import Parameter
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes
 from cutline.pate.aggregators.calibration import stability_table
 from cutline.pate.labels import MISSING, LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter

@@ -17,7 +17,8 @@ from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
-from cutline.pate.aggregators.base import Aggregator, Panel, Parameter, Votes
+from cutline.mechanisms.base import Parameter
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes
 from cutline.pate.aggregators.stable_majority import confidences, majorities
 from cutline.pate.labels import MISSING, LabelLaw, LabelRow, label_rows
 from cutline.privacy import Adjacency, Budget, Cost, Filter
