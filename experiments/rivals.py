@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cutline.arrays import IntArray
+from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
+from cutline.mechanisms import Mechanism
 from cutline.mechanisms.closed.peeling import PeelingEM
+from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency, Budget
 
 WHOLE = 0.999  # a share of the budget that counts as all of it
@@ -33,7 +36,16 @@ def paper_peeling(budget: Budget, *, k: int) -> PeelingEM:
     return PeelingEM(k=k, epsilon=epsilon, adjacency=Adjacency.ADD_REMOVE, budget=budget)
 
 
-def share_spent(mechanism: Any, budget: Budget) -> float:
+def build_histogram(mechanism: Mechanism, counts: IntArray) -> Histogram:
+    """Return the counts in the form the mechanism takes: a closed domain, or an open one of as many ranks as it looks at."""
+    if "closed" in mechanism.domains:
+        return ClosedHistogram.from_counts(counts)
+    if not isinstance(mechanism, LimitedDomain):
+        raise AssertionError(mechanism.name)  # the others take both
+    return OpenHistogram.from_counts(counts, max_k=mechanism.max_k)
+
+
+def share_spent(mechanism: Mechanism, budget: Budget) -> float:
     """Return the share of the budget's epsilon that all its releases cost by the best rule there is for them."""
     return float((budget.releases * mechanism.cost).epsilon(budget.delta) / budget.epsilon)
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms import Mechanism, StableTopK
 from cutline.mechanisms import mechanism as find_mechanism
+from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
 from experiments.figures import LOOKS, Figure
 from experiments.report import Cell, Estimate, Report, Table, count_noun
-from experiments.rivals import paper_peeling, share_spent, spending
+from experiments.rivals import build_histogram, paper_peeling, share_spent, spending
 from experiments.trials import Setting, mean_and_error, run_cells
 
 _BINS = 15_000
@@ -35,12 +36,12 @@ _DEVIATION = "standard deviation"  # the paper's band
 _BANDS: Mapping[str, Callable[[int], float]] = {_DEVIATION: lambda _: 1.0, "2 standard errors": lambda n: 2 / n**0.5}
 
 
-def _given_k(name: str, **public: Any) -> Callable[[int], Any]:
+def _given_k(name: str, **public: Any) -> Callable[[int], Mechanism]:
     return lambda k: find_mechanism(name).calibrate(_BUDGET, k=k, **public)
 
 
 # What is calibrated for each line, given k.
-_LINES: Mapping[str, Callable[[int], Any]] = {
+_LINES: Mapping[str, Callable[[int], Mechanism]] = {
     "EM-CDP (paper)": lambda k: paper_peeling(_BUDGET, k=k),
     "peeling EM": _given_k("peeling-em"),
     "Top Stable": _given_k("top-stable"),
@@ -49,7 +50,7 @@ _LINES: Mapping[str, Callable[[int], Any]] = {
     "StableTopK (bit table)": _given_k("stable-top-k-fixed", max_k=_MAX_K),
     "test-first": _given_k("test-first", max_k=_MAX_K),
     # Is not given k.
-    "StableTopK (adaptive)": lambda _: find_mechanism("stable-top-k").calibrate(_BUDGET, max_k=_MAX_K),
+    "StableTopK (adaptive)": lambda _: StableTopK.calibrate(_BUDGET, max_k=_MAX_K),
 }
 
 
@@ -112,7 +113,7 @@ def _least_spent(spent: Mapping[str, float], costs: Mapping[str, tuple[str, int]
 
 
 @lru_cache(maxsize=256)
-def _calibrate(line: str, k: int) -> Any:
+def _calibrate(line: str, k: int) -> Mechanism:
     return _LINES[line](k)
 
 
@@ -121,16 +122,14 @@ def _recalls(cell: _Cell, seed: int) -> list[float]:
     mechanism = _calibrate(cell.line, 0 if "adaptive" in cell.line else cell.k)
     counts = np.where(np.arange(_BINS) < cell.k, cell.height, 0)
     source = SeededSource(seed)
-    histogram: Any = ClosedHistogram.from_counts(counts)
-    if "closed" not in mechanism.domains:
-        histogram = OpenHistogram.from_counts(counts, max_k=mechanism.max_k)
-    if mechanism.name == "stable-top-k":
+    histogram = build_histogram(mechanism, counts)
+    if isinstance(mechanism, StableTopK):
         chosen, passed = mechanism.sample(histogram, cell.trials, rng=source)
         return [float(share) for share in np.where(passed, np.minimum(chosen, cell.k), 0) / cell.k]
-    if mechanism.name == "top-stable":
+    if isinstance(mechanism, TopStable):
         return [float(released) / cell.k for released in mechanism.sample(histogram, cell.trials, rng=source)]
     releases = (mechanism.release(histogram, rng=source).items for _ in range(cell.trials))
-    return [sum(1 for item in items or () if item < cell.k) / cell.k for items in releases]
+    return [len({*range(cell.k)}.intersection(items or ())) / cell.k for items in releases]
 
 
 def _deviation(values: list[float]) -> float:

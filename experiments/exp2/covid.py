@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.histogram import ClosedHistogram
+from cutline.mechanisms import Mechanism
 from cutline.mechanisms import mechanism as find_mechanism
 from cutline.mechanisms.planning import plan
 from cutline.privacy import Budget
@@ -21,7 +22,7 @@ from experiments.datasets import CovidData, load_covid
 from experiments.datasets.covid import FIRST_DAY
 from experiments.figures import GREY, LOOKS, Figure
 from experiments.report import Cell, Estimate, Report, Table, count_noun
-from experiments.rivals import paper_peeling, recall, share_spent, spending
+from experiments.rivals import build_histogram, paper_peeling, recall, share_spent, spending
 from experiments.trials import Setting, mean_and_error, run_cells
 
 _K = 15
@@ -34,14 +35,14 @@ _PLANNED = "plan's choice"
 _TESTED = ("StableTopK (bit table)", "StableTopK (paper)", "test-first")  # have a stability test, then select
 
 
-def _registered(name: str, **public: Any) -> Callable[[int], Any]:
+def _registered(name: str, **public: Any) -> Callable[[int], Mechanism]:
     return lambda states: find_mechanism(name).calibrate(
         _BUDGET, k=_K, **{key: states if value is None else value for key, value in public.items()}
     )
 
 
 # What is calibrated under each heading, given the number of states; None stands for that number.
-_COLUMNS: Mapping[str, Callable[[int], Any]] = {
+_COLUMNS: Mapping[str, Callable[[int], Mechanism]] = {
     "EM-CDP (paper)": lambda _: paper_peeling(_BUDGET, k=_K),
     "peeling EM": _registered("peeling-em"),
     "subset EM": _registered("subset-em"),
@@ -182,7 +183,7 @@ def _planned(prior: _Prior, seed: int) -> str:  # noqa: ARG001 - a plan draws no
 
 
 @lru_cache(maxsize=32)
-def _calibrate(column: str, states: int) -> Any:
+def _calibrate(column: str, states: int) -> Mechanism:
     if column in _COLUMNS:
         return _COLUMNS[column](states)
     return find_mechanism(column).calibrate(_BUDGET, k=_K)
@@ -195,9 +196,7 @@ def _recalls(cell: _Cell, seed: int) -> _Found:
     shares = np.zeros((cell.trials, len(cell.days)))
     cuts = []
     for day, counts in enumerate(cell.days):
-        histogram: Any = ClosedHistogram.from_counts(counts)
-        if "closed" not in mechanism.domains:
-            histogram = OpenHistogram.from_counts(counts, max_k=mechanism.max_k)
+        histogram = build_histogram(mechanism, counts)
         least = int(np.sort(counts)[-_K])
         for trial in range(cell.trials):
             release = mechanism.release(histogram, rng=source)

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.pate import Aggregator
 from cutline.pate import aggregator as find_aggregator
+from cutline.pate.aggregators.stable_sets import StableTopKVote
 from cutline.privacy import Adjacency, Budget
 from cutline.privacy.rules.registry import RULES
 from cutline.sampling import SeededSource
@@ -29,12 +32,12 @@ _UNSPENT = 1e-6  # of epsilon, at most
 _ROUNDS = 30  # four do
 
 
-def as_named(build: Callable[[Budget], Any], budget: Budget) -> Any:
+def as_named(build: Callable[[Budget], Aggregator], budget: Budget) -> Aggregator:
     """Let an aggregator's own calibration spend the budget."""
     return build(budget)
 
 
-def by_exact_cost(build: Callable[[Budget], Any], budget: Budget) -> Any:
+def by_exact_cost(build: Callable[[Budget], Aggregator], budget: Budget) -> Aggregator:
     r"""Name to a calibration that wastes a larger epsilon, the one at which its exact cost is the budget.
 
     **Privacy.** What is returned was seen to cost at most the budget, and all of it but a millionth, by the Rényi rule, which
@@ -65,7 +68,7 @@ class Line:
     aggregator: str
     limited: bool = False
     public: Mapping[str, Any] = field(default_factory=dict)
-    spend: Callable[[Callable[[Budget], Any], Budget], Any] = as_named
+    spend: Callable[[Callable[[Budget], Aggregator], Budget], Aggregator] = as_named
 
 
 LINES: Mapping[str, Line] = MappingProxyType(
@@ -149,7 +152,7 @@ class LineCell:
         )
 
 
-def calibrate(poll: Poll, line: Line, *, epsilon: float, adjacency: Adjacency) -> Any:
+def calibrate(poll: Poll, line: Line, *, epsilon: float, adjacency: Adjacency) -> Aggregator:
     """Return the aggregator that spends a total of (epsilon, 1e-6) on all queries of the poll."""
     limit = poll.limit if line.limited else None
     votes, teachers = poll.box(line.aggregator, limit)
@@ -157,7 +160,7 @@ def calibrate(poll: Poll, line: Line, *, epsilon: float, adjacency: Adjacency) -
     if line.aggregator == "stable-top-k-vote" and poll.window is not None:
         public["max_k"] = poll.window
 
-    def build(budget: Budget) -> Any:
+    def build(budget: Budget) -> Aggregator:
         return find_aggregator(line.aggregator).calibrate(
             budget, teachers=teachers, labels=votes.shape[1], adjacency=adjacency, **public
         )
@@ -207,6 +210,8 @@ class PaperCell:
 def price_by_the_paper(poll: Poll, *, epsilon: float, adjacency: Adjacency) -> float:
     """Return what the paper's own accounting would call the mechanism that costs ``epsilon`` with the paper's test."""
     aggregator = calibrate(poll, LINES[PAPERS_TEST], epsilon=epsilon, adjacency=adjacency)
+    if not (isinstance(aggregator, StableTopKVote) and isinstance(aggregator.chooser, GapExponential)):
+        raise AssertionError(aggregator.name)
     # Choosing and testing cost half of rho each, and a choice by bounded range epsilon_0 costs epsilon_0^2 / 8; half of delta
     # is left for the conversion (docs/errata.md).
     rho = len(poll.truth) * aggregator.chooser.epsilon**2 / 4
