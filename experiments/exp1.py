@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from cutline.arrays import IntArray
 from cutline.counting import count
 from cutline.histogram import OpenHistogram
+from cutline.mechanisms.base import resolve_max_k
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
-from cutline.mechanisms.fixed_k_calibration import ranks_for
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.mechanisms.open.top_stable import TopStable
@@ -97,13 +97,13 @@ def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, Question
     """Return the cells: logs by k by epsilon."""
     cells = {}
     for name, log in logs.items():
-        counts = count(log.table, user="user", item="item", max_k=ranks_for(max(SIZES), None))
+        counts = count(log.table, user="user", item="item", max_k=resolve_max_k(max(SIZES), None))
         assert isinstance(counts, OpenHistogram)  # noqa: S101 - no candidates are listed
         for k in SIZES:
             for epsilon in EPSILONS:
                 cells[f"{name} k={k} epsilon={epsilon}"] = Question(
                     data=name,
-                    counts=counts.counts[: ranks_for(k, None) + 1],
+                    counts=counts.counts[: resolve_max_k(k, None) + 1],
                     users=log.users,
                     k=k,
                     epsilon=epsilon,
@@ -114,7 +114,7 @@ def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, Question
 
 def mechanisms(k: int, budget: Budget) -> dict[str, FixedK]:
     """Return the mechanisms, each calibrated to the whole budget; where max_k matters it is ``max(100, 10 k)``."""
-    ranks = ranks_for(k, None)
+    ranks = resolve_max_k(k, None)
     return {
         # Only k ranks are tested, so that is what its delta is shared between: its best honest form.
         _TS: TopStable.calibrate(budget, k=k),

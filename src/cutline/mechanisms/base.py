@@ -6,10 +6,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from cutline.histogram import Histogram
+import numpy as np
+
+from cutline.errors import LawTooLarge, ParameterError
+from cutline.histogram import Histogram, check_max_k
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Law, Outcome, Release
 from cutline.sampling import Source, resolve
+
+LARGEST_LAW = 10**5  # outcomes that a law lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +104,31 @@ class Mechanism(ABC):
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
         return {"name": self.name, **self.public_parameters(), "adjacency": str(self.adjacency)}
+
+
+def check_k(k: int) -> int:
+    """Return k as an integer; raise if it is not a whole number of at least 1."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError("k must be a whole number of at least 1", f"k={k}", "Try k=10.")
+    return int(k)
+
+
+def check_window(k: int, max_k: int) -> None:
+    """Raise if ``max_k`` is not a whole number of at least ``k``."""
+    check_max_k(max_k)
+    if max_k < k:
+        raise ParameterError("max_k must be at least k", f"max_k={max_k}, k={k}", "Raise max_k or lower k.")
+
+
+def resolve_max_k(k: int, max_k: int | None) -> int:
+    """Return how many ranks are looked at, ``max(100, 10 k)`` unless it was said; raise if it is below k."""
+    k = check_k(k)
+    ranks = max(100, 10 * k) if max_k is None else max_k
+    check_window(k, ranks)
+    return ranks
+
+
+def check_listable(outcomes: int, given: str, advice: str = "Sample instead.") -> None:
+    """Raise if a law has too many outcomes to be listed; ``given`` names the public numbers that decide it."""
+    if outcomes > LARGEST_LAW:
+        raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", given, advice)

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.errors import AdjacencyError, BudgetError, ParameterError
+from cutline.errors import AdjacencyError, ParameterError
 from cutline.histogram import Histogram, Item, OpenHistogram, check_max_k, item_key
+from cutline.mechanisms.base import Mechanism
+from cutline.mechanisms.calibration import INSIDE, check_limits
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp
@@ -20,10 +22,11 @@ from cutline.release import Release
 from cutline.sampling import Source, resolve
 from cutline.sampling.discrete_gaussian import check_sigma, discrete_gaussian
 
-_INSIDE = 1 - 1e-9
 _CHUNK = 4096
 _MOST_DELTA = 0.9
 _ROUNDS = 16
+
+_M = TypeVar("_M", bound=Mechanism)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +76,9 @@ class NoisyCounts:
         """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
         check_max_k(max_k)
         if limits is not None:
-            if not (budget.covers(limits) and limits.rdp > 0):
-                raise BudgetError(
-                    "the filter must lie within the budget and leave something to spend",
-                    f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
-                    "Make it with budget.filter(order=..., delta_share=...).",
-                )
+            check_limits(budget, limits, needs_delta=False)
             rdp_each = float(Fraction(limits.rdp) / budget.releases)
-            sigma = math.sqrt(limits.order * max_k / (2 * rdp_each * _INSIDE))
+            sigma = math.sqrt(limits.order * max_k / (2 * rdp_each * INSIDE))
             return cls(sigma=sigma, max_k=max_k, adjacency=adjacency)
 
         def fits(precision: float) -> bool:
@@ -91,7 +89,7 @@ class NoisyCounts:
         log = math.log(1 / budget.delta)
         rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases
         start = math.sqrt(2 * rho / max_k)
-        precision = largest(fits, low=start * _INSIDE, high=4 * start, relative=1e-9)
+        precision = largest(fits, low=start * INSIDE, high=4 * start, relative=1e-9)
         return cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
 
     @property
@@ -156,14 +154,14 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
 
 
 def calibrate_with_counts(
-    kind: Any,
+    kind: type[_M],
     budget: Budget,
     *,
     counted: int,
     share: float = 0.2,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     **public: Any,
-) -> tuple[Any, NoisyCounts]:
+) -> tuple[_M, NoisyCounts]:
     r"""Calibrate a mechanism and the counts of what it releases for one budget together.
 
     **Privacy.** The mechanism is first calibrated alone; the Rényi order and delta it asks for fix one filter, whose Rényi

@@ -14,7 +14,7 @@ from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
 from cutline.mechanisms.adaptive.laplace_test import LaplaceTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
-from cutline.mechanisms.pure_step import largest_pure
+from cutline.mechanisms.calibration import largest_pure
 from cutline.privacy import Adjacency, Pure
 from cutline.sampling import SeededSource
 from cutline.sampling.noise import LAPLACE, first_above

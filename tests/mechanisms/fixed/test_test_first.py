@@ -12,9 +12,9 @@ from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms import mechanism as registered
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.mechanisms.calibration import stretch_epsilon
 from cutline.mechanisms.fixed.selection import selector, subset_needs_less
 from cutline.mechanisms.fixed.test_first import TestFirst
-from cutline.mechanisms.fixed_k_calibration import stretched
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget
@@ -135,8 +135,8 @@ def test_the_curve_over_its_square_never_rises():
     for order in (1.001, 1.5, 3.0, 16.0, 200.0):
         shares = [BoundedRange(epsilon=e).rdp(order) / e**2 for e in np.geomspace(1e-3, 40, 60).tolist()]
         assert all(after <= before * (1 + 1e-12) for before, after in pairwise(shares))
-    assert stretched(0.3, draws=4, over=4) == 0.3
-    assert stretched(0.3, draws=4, over=1) == pytest.approx(0.6)
+    assert stretch_epsilon(0.3, draws=4, over=4) == 0.3
+    assert stretch_epsilon(0.3, draws=4, over=1) == pytest.approx(0.6)
 
 
 def test_the_subset_is_taken_where_its_one_gap_number_is_smaller():

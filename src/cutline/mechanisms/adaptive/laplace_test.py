@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.mechanisms.pure_step import largest_pure
+from cutline.mechanisms.calibration import largest_pure
 from cutline.privacy import Adjacency, Cost, Pure
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling import Source, bernoulli_real

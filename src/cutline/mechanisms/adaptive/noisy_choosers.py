@@ -13,7 +13,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.noisy_max_laws import exponential_law, laplace_law, normal_law
 from cutline.mechanisms.adaptive.preference import UNIT
-from cutline.mechanisms.pure_step import largest_pure
+from cutline.mechanisms.calibration import largest_pure
 from cutline.privacy import Adjacency, Cost, NoisyMaxGaussian, Pure, largest
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling import Source

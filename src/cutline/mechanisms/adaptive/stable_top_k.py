@@ -18,6 +18,7 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
@@ -125,11 +126,9 @@ class StableTopK(Mechanism):
             ``"table"``, ``"gaussian"`` (exact quantile), ``"laplace"``, or ``"paper"`` (the paper's test, even split and
             half of delta).
         """
-        from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
-
         preference = Preference(max_k=max_k, min_k=min_k, target=target, weight=weight, clip=clip)
         adjacency = Adjacency(adjacency)
-        chooser, gap_test = calibrated_parts(
+        chooser, gap_test = calibrate_parts(
             budget, limits, adjacency=adjacency, choices=len(preference.choices), choose=choose, test=test
         )
         return cls(preference=preference, chooser=chooser, test=gap_test, adjacency=adjacency, budget=budget)

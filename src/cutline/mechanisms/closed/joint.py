@@ -14,13 +14,8 @@ import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.closed_selection import (
-    ClosedSelector,
-    check_outcomes,
-    check_work,
-    closed,
-    counts_by_rank,
-)
+from cutline.mechanisms.base import check_listable
+from cutline.mechanisms.closed.selector import ClosedSelector, check_work, closed, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities
@@ -93,7 +88,7 @@ class JointEM(ClosedSelector):
         """Return the exact probability of every sequence, to a relative 1e-12."""
         candidates = self._closed(histogram)
         size = candidates.size
-        check_outcomes(math.perm(size, self.k), k=self.k, size=size)
+        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         counts, ranks = counts_by_rank(candidates), _sequences(size, self.k)
         loss = (counts[: self.k] - counts[ranks]).max(axis=1)
         losses, totals = count_by_loss(candidates.values, candidates.multiplicities, self.k)

@@ -11,12 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from cutline.histogram import Histogram
-from cutline.mechanisms.closed_selection import (
-    ClosedSelector,
-    check_outcomes,
-    closed,
-    counts_by_rank,
-)
+from cutline.mechanisms.base import check_listable
+from cutline.mechanisms.closed.selector import ClosedSelector, closed, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, probabilities
@@ -88,7 +84,7 @@ class PeelingEM(ClosedSelector):
         """Return the exact probability of every sequence, to a relative 1e-12."""
         candidates = closed(histogram, name=self.name, k=self.k)
         size = candidates.size
-        check_outcomes(math.perm(size, self.k), k=self.k, size=size)
+        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         scores = counts_by_rank(candidates)
         names = candidates.named(range(size))
         chances: dict[tuple[int, ...], list[float]] = {}

@@ -14,14 +14,9 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import LawTooLarge
 from cutline.histogram import Histogram
-from cutline.mechanisms.closed_selection import (
-    LARGEST_LAW,
-    ClosedSelector,
-    Step,
-    check_outcomes,
-    closed,
-    counts_by_rank,
-)
+from cutline.mechanisms.base import LARGEST_LAW, check_listable
+from cutline.mechanisms.calibration import Step
+from cutline.mechanisms.closed.selector import ClosedSelector, closed, counts_by_rank
 from cutline.privacy import Cost, Pure
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, integers_below
@@ -106,7 +101,7 @@ class PermuteAndFlip(ClosedSelector):
         """Return the exact probability of every sequence, to a relative 1e-12."""
         candidates = closed(histogram, name=self.name, k=self.k)
         size = candidates.size
-        check_outcomes(math.perm(size, self.k), k=self.k, size=size)
+        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         scores = counts_by_rank(candidates)
         names = candidates.named(range(size))
         chances: dict[tuple[int, ...], list[float]] = {}

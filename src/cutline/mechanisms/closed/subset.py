@@ -14,13 +14,8 @@ import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.closed_selection import (
-    ClosedSelector,
-    check_outcomes,
-    check_work,
-    closed,
-    counts_by_rank,
-)
+from cutline.mechanisms.base import check_listable
+from cutline.mechanisms.closed.selector import ClosedSelector, check_work, closed, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, probabilities
@@ -93,7 +88,7 @@ class SubsetEM(ClosedSelector):
         """Return the exact probability of every set, to a relative 1e-12."""
         candidates = self._closed(histogram)
         size = candidates.size
-        check_outcomes(math.comb(size, self.k), k=self.k, size=size)
+        check_listable(math.comb(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         counts, sets = counts_by_rank(candidates), _sets(size, self.k)
         # Ranks are listed in order: the last is the worst inside, and the first place that is not its own rank was left out.
         missing = np.where(sets == np.arange(self.k), self.k, np.arange(self.k)).min(axis=1)

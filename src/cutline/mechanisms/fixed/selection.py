@@ -1,7 +1,7 @@
 r"""The selector a fixed-k mechanism falls back on, by the kind of domain and from public numbers alone.
 
 One allowance pays for any of them: `k` bounded-range draws of one epsilon, with Limited Domain's delta. Fewer draws, or
-one draw of a whole subset, take a larger epsilon for the same money (`stretched`), so the dearest path is always Limited
+one draw of a whole subset, take a larger epsilon for the same money (`stretch_epsilon`), so the dearest path is always Limited
 Domain with all k draws (in rounds or in one) and a mechanism's cost is known before it knows what domain it will be given.
 """
 
@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
+from cutline.mechanisms.calibration import INSIDE, log_odds_needed, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
+from cutline.mechanisms.closed.selector import countable
 from cutline.mechanisms.closed.subset import SubsetEM
-from cutline.mechanisms.closed_selection import countable
-from cutline.mechanisms.fixed_k_calibration import INSIDE, log_odds_needed, stretched
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.privacy import Cost, Filter
 from cutline.privacy.rounding import fraction_down
@@ -46,12 +46,12 @@ def subset_needs_less(k: int, candidates: int) -> bool:
 
 def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
     """Return what selects ``k`` items of this histogram for the allowance's money; ``allowance.k`` is the most it may draw."""
-    epsilon = stretched(allowance.epsilon, draws=allowance.k, over=k)
+    epsilon = stretch_epsilon(allowance.epsilon, draws=allowance.k, over=k)
     if isinstance(histogram, OpenHistogram):
         return allowance.after(allowance.k - k, epsilon=epsilon)
     draws = min(k, histogram.size)
     if subset_needs_less(draws, histogram.size) and countable(histogram.size, k=draws):
-        epsilon = stretched(epsilon, draws=draws, over=1)
+        epsilon = stretch_epsilon(epsilon, draws=draws, over=1)
         return SubsetEM(k=draws, epsilon=epsilon, adjacency=allowance.adjacency)
     return PeelingEM(k=draws, epsilon=epsilon, adjacency=allowance.adjacency)
 

@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cutline.arrays import FloatArray
-from cutline.errors import LawTooLarge, ParameterError
+from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
-from cutline.mechanisms.base import Mechanism, Parameter
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
+from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
+from cutline.mechanisms.calibration import spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
-from cutline.mechanisms.closed_selection import LARGEST_LAW
 from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
 from cutline.mechanisms.fixed.selection import rest_of
-from cutline.mechanisms.fixed_k_calibration import ranks_for, spend, stretched
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.sub_histograms import inside, upside_down
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -136,7 +136,7 @@ class StableTopKFixed(Mechanism):
         test
             ``"table"``, ``"gaussian"`` or ``"paper"``, as in `StableTopK`.
         """
-        ranks = ranks_for(k, max_k)
+        ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
         if not 0 < share < 1:
             raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.5.")
@@ -166,9 +166,7 @@ class StableTopKFixed(Mechanism):
         test: str,
     ) -> Self:
         """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``part``."""
-        from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
-
-        chooser, gap_test = calibrated_parts(
+        chooser, gap_test = calibrate_parts(
             replace(budget, releases=1), part, adjacency=adjacency, choices=max(max_k, 2), choose="em", test=test
         )
         assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
@@ -237,12 +235,7 @@ class StableTopKFixed(Mechanism):
                 law[stable.outcome(items, k=self.k)] = float(chances[i] * yes[i]) * p
             for items, p in from_scratch.items():
                 law[unstable.outcome(items, k=self.k)] = float(chances[i] * no[i]) * p
-            if len(law) > LARGEST_LAW:
-                raise LawTooLarge(
-                    f"a law is listed up to {LARGEST_LAW} outcomes",
-                    f"k={self.k}, max_k={self.max_k}",
-                    "Sample instead.",
-                )
+            check_listable(len(law), f"k={self.k}, max_k={self.max_k}")
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:
@@ -286,7 +279,7 @@ class StableTopKFixed(Mechanism):
     def _cut_down(self, way: Way, part: ClosedHistogram, *, surplus: int) -> Way:
         """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
         draws = min(self.k, surplus)
-        epsilon = stretched(self.epsilon, draws=self.k, over=draws)
+        epsilon = stretch_epsilon(self.epsilon, draws=self.k, over=draws)
         if self.k <= surplus:
             keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
             return replace(way, steps=(*way.steps, "pick"), prefix=None, selector=keep, part=part)

@@ -10,16 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.errors import LawTooLarge, ParameterError
+from cutline.errors import ParameterError
 from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
-from cutline.mechanisms.base import Mechanism, Parameter
-from cutline.mechanisms.closed_selection import LARGEST_LAW
+from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
+from cutline.mechanisms.calibration import spend
 from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
 from cutline.mechanisms.fixed.selection import rest_of
-from cutline.mechanisms.fixed_k_calibration import ranks_for, spend
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
@@ -135,7 +134,7 @@ class TestFirst(Mechanism):
             The part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
             much.
         """
-        ranks = ranks_for(k, max_k)
+        ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
         if not 0 < share <= 0.5:
             raise ParameterError("share must be above 0 and at most 0.5", f"share={share}", "Try share=0.05.")
@@ -207,8 +206,7 @@ class TestFirst(Mechanism):
         for way, share in self._ways(histogram):
             for items, chance in way.law().items():
                 law[way.outcome(items, k=self.k)] = share * chance
-        if len(law) > LARGEST_LAW:
-            raise LawTooLarge(f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}", "Sample instead.")
+        check_listable(len(law), f"k={self.k}")
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -11,18 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.errors import BudgetError, DomainError, LawTooLarge
+from cutline.errors import BudgetError, DomainError
 from cutline.histogram import Histogram, Item, OpenHistogram
-from cutline.mechanisms.base import Mechanism, Parameter
-from cutline.mechanisms.closed_selection import LARGEST_LAW, checked_k
-from cutline.mechanisms.fixed_k_calibration import (
-    INSIDE,
-    check_window,
-    log_odds_needed,
-    ranks_for,
-    spend,
-    step_size,
-)
+from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable, check_window, resolve_max_k
+from cutline.mechanisms.calibration import INSIDE, approximate_step, log_odds_needed, spend
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, LimitedDomainDraws
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Outcome
@@ -86,7 +78,7 @@ class LimitedDomain(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "k", checked_k(self.k))
+        object.__setattr__(self, "k", check_k(self.k))
         check_window(self.k, self.max_k)
         self._draws()  # checks epsilon and delta
 
@@ -118,7 +110,7 @@ class LimitedDomain(Mechanism):
         max_k
             How many ranks may be candidates; ``max(100, 10 k)`` by default.
         """
-        ranks = ranks_for(k, max_k)
+        ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
         ready = spend(
             budget,
@@ -192,10 +184,8 @@ class LimitedDomain(Mechanism):
         """Return the exact probability of every list, to a relative 1e-12."""
         groups = self._groups(histogram)
         candidates = len(groups.items)
-        if sum(math.perm(candidates, n) for n in range(min(self.k, candidates) + 1)) > LARGEST_LAW:
-            raise LawTooLarge(
-                f"a law is listed up to {LARGEST_LAW} outcomes", f"k={self.k}, max_k={self.max_k}", "Sample instead."
-            )
+        outcomes = sum(math.perm(candidates, n) for n in range(min(self.k, candidates) + 1))
+        check_listable(outcomes, f"k={self.k}, max_k={self.max_k}")
         chances = self._chances(groups)
         law: dict[tuple[Item, ...], float] = {}
         level: list[tuple[tuple[int, ...], float]] = [((), 1.0)]  # ranks drawn so far, and their chance
@@ -328,7 +318,7 @@ def _toll(order: float, k: int, delta: float) -> float:
 def gap_needed(limits: Filter, *, k: int, max_k: int) -> float:
     """Return the one-gap number within these limits, in units of the count range and without its constant 1."""
     delta = limits.delta / (1 - limits.delta)
-    epsilon = step_size(limits.order, (limits.rdp - _toll(limits.order, k, delta)) / k)
+    epsilon = approximate_step(limits.order, (limits.rdp - _toll(limits.order, k, delta)) / k)
     return (math.log(max_k / delta) + log_odds_needed(k)) / epsilon if epsilon > 0 else math.inf
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import ClassVar, Self
 
 from cutline.histogram import Histogram, Item
-from cutline.mechanisms.fixed_k_calibration import stretched
+from cutline.mechanisms.calibration import stretch_epsilon
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.sub_histograms import without
 from cutline.privacy.curves.base import check_positive
@@ -152,6 +152,6 @@ class Round:
             self.domain,
             k=draws,
             max_k=self.domain.max_k - found,
-            epsilon=stretched(self.domain.epsilon, draws=unused, over=draws),
+            epsilon=stretch_epsilon(self.domain.epsilon, draws=unused, over=draws),
         )
         return self.of(allowance, left=(1 + self.left) / (1 + Fraction(self.domain.delta)) - 1)

@@ -2,6 +2,7 @@ r"""Top Stable: the sparse vector technique over prefixes, which releases the fi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,16 +15,19 @@ from cutline.arrays import IntArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
 from cutline.mechanisms.base import Mechanism, Parameter
+from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, inner_share, largest_pure
 from cutline.mechanisms.open.top_stable_law import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import ball_up, enclose
+from cutline.privacy.rounding import ball_up, enclose, fraction_down
+from cutline.privacy.rules.advanced import advanced
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
 from cutline.sampling.noise import LAPLACE, first_above
 
 THRESHOLD_SHARE = Fraction(37, 100)  # p1: what the threshold's noise takes of epsilon
 RATIO = 2 * THRESHOLD_SHARE / (1 - THRESHOLD_SHARE)  # c: the tests' noise scale over the threshold's
+_COARSE, _FINE = 1e-4, 1e-9  # how closely epsilon is found while searching, and at the end
 _LARGEST_LAW = 1000  # ranks; a law is a sum of as many integrals of as many factors
 
 
@@ -128,12 +132,10 @@ class TopStable(Mechanism):
         k, max_k, ranks
             See the class; ``max_k`` is k, or the largest of ``ranks``, by default.
         """
-        from cutline.mechanisms.open.top_stable_calibration import calibrated_step
-
         check_max_k(k if max_k is None else max_k)
         reach = max([k, *(ranks or ())]) if max_k is None else max_k
         check_k(k, reach)
-        epsilon, delta = calibrated_step(budget, limits, tests=reach)
+        epsilon, delta = calibrate_step(budget, limits, tests=reach)
         return cls(
             k=k, max_k=reach, epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), ranks=ranks, budget=budget
         )
@@ -239,3 +241,65 @@ def check_k(k: int, max_k: int) -> None:
         raise ParameterError(
             "k must be a whole number from 1 to max_k", f"k={k}, max_k={max_k}", "Lower k or raise max_k."
         )
+
+
+@lru_cache(maxsize=256)
+def calibrate_step(budget: Budget, limits: Filter | None, *, tests: int) -> tuple[float, float]:
+    """Return (epsilon, delta) of one release: of the filter, if there is one, else those that need the smallest gap."""
+    if limits is not None:
+        return _within(budget, limits)
+    if budget.releases == 1:
+        return budget.epsilon, budget.delta
+    # All of delta to the tests leaves plain addition; less of it leaves a share for optimal composition.
+    plain = budget.epsilon / budget.releases * INSIDE, _each(budget.delta, 1.0, budget.releases)
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda t: gap_needed(_composed(budget, inner_share(t), _COARSE), tests),
+        bounds=(-6.0, 6.0),
+        method="bounded",
+        options={"xatol": 1e-2},
+    )
+    composed = _composed(budget, inner_share(found.x), _FINE)
+    return min(plain, composed, key=lambda step: gap_needed(step, tests))
+
+
+def gap_needed(step: tuple[float, float], tests: int) -> float:
+    """Return the distance that passes 9 times in 10 when it is tested first."""
+    epsilon, delta = step
+    return (2 * math.log(1 / tail_within(delta, tests)) / (1 - float(THRESHOLD_SHARE)) + _reserve()) / epsilon
+
+
+@lru_cache(maxsize=1)
+def _reserve() -> float:
+    """Return, for epsilon = 1, how far above the threshold a distance must be to pass 9 times in 10."""
+    test, bar = 2 / (1 - float(THRESHOLD_SHARE)), 1 / float(THRESHOLD_SHARE)
+
+    def misses(x: float) -> float:
+        c = float(RATIO)
+        return (c * c * math.exp(-x / test) - math.exp(-x / bar)) / (2 * (c * c - 1))
+
+    return largest(lambda x: misses(x) >= 1 - SUCCESS, low=1e-6, high=1e3)
+
+
+def _composed(budget: Budget, share: float, relative: float) -> tuple[float, float]:
+    """Return the largest epsilon whose optimal composition fits when the tests take ``share`` of delta."""
+    delta = _each(budget.delta, share, budget.releases)
+
+    def fits(epsilon: float) -> bool:
+        total = budget.releases * Cost.of(Pure(epsilon=epsilon), adjacency=Adjacency.ADD_REMOVE, delta=delta)
+        return advanced(total, budget.delta) <= budget.epsilon
+
+    low = budget.epsilon / budget.releases * INSIDE
+    return largest(fits, low=low, high=max(low, budget.epsilon) * 2, relative=relative), delta
+
+
+def _within(budget: Budget, limits: Filter) -> tuple[float, float]:
+    check_limits(budget, limits)
+    rdp = fraction_down(Fraction(limits.rdp) / budget.releases)
+    return largest_pure(order=limits.order, rdp=rdp), _each(limits.delta, 1.0, budget.releases)
+
+
+def _each(delta: float, share: float, releases: int) -> float:
+    """Return one release's part of a share of delta, rounded down."""
+    return fraction_down(Fraction(delta) * Fraction(share) / releases)

@@ -10,7 +10,7 @@ from itertools import islice
 
 from cutline.errors import BudgetError
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.bit_table import biases
@@ -62,7 +62,7 @@ def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
     """Return the stability table over a distance of which one coin per query spends the budget; the same for both relations."""
     # One k and nothing to choose: what is left of StableTopK is its table over the distance, here in steps of 1.
     steps = Adjacency.ADD_REMOVE
-    _, test = calibrated_parts(budget, limits, adjacency=steps, choices=1, choose="argmax", test="table")
+    _, test = calibrate_parts(budget, limits, adjacency=steps, choices=1, choose="argmax", test="table")
     assert isinstance(test, TableTest)  # noqa: S101 - it was asked for
     table = test.table
     for _ in range(0 if limits is not None else _POLISH):

@@ -16,7 +16,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.choosers import Chooser
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.preference import Preference
-from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrated_parts
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Parameter
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes
 from cutline.pate.aggregators.stable_majority import confidences, majorities
@@ -75,7 +75,7 @@ class StableSetVote(Aggregator):
     ) -> Self:
         preference = Preference(max_k=panel["labels"] if max_k is None else max_k, min_k=min_k)
         check_window(preference, panel["labels"])
-        chooser, gap_test = calibrated_parts(
+        chooser, gap_test = calibrate_parts(
             budget,
             limits,
             adjacency=cls.constants(panel["adjacency"]),
