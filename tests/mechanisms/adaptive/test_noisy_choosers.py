@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.adaptive.noisy_choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
+from cutline.mechanisms.adaptive.choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
 from cutline.mechanisms.adaptive.noisy_max_laws import exponential_law, laplace_law, normal_law
 from cutline.mechanisms.adaptive.preference import UNIT, Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK

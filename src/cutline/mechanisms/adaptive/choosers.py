@@ -1,18 +1,22 @@
-r"""Two ways to find the cut: draw k with the exponential mechanism, or take the largest score and test that it is stable."""
+r"""Ways to choose the cut: the exponential mechanism on gaps, the largest gap as it is, or the largest after adding noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
+from cutline.errors import ParameterError
+from cutline.mechanisms.adaptive.noisy_max_laws import exponential_law, laplace_law, normal_law
 from cutline.mechanisms.adaptive.preference import UNIT
-from cutline.privacy import Adjacency, BoundedRange, Cost
+from cutline.mechanisms.calibration import largest_pure
+from cutline.privacy import Adjacency, BoundedRange, Cost, NoisyMaxGaussian, Pure, largest
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling import Source, Weights, categorical, probabilities
+from cutline.sampling.noise import EXPONENTIAL, LAPLACE, NORMAL, noisy_argmax
 
 _NEVER = np.iinfo(np.int64).max // 4  # a distance no table is long enough to tell from infinity
 
@@ -99,3 +103,125 @@ class GapArgmax:
             return np.full(scores.shape[:-1], _NEVER, dtype=np.int64)
         two = np.partition(scores, -2, axis=-1)[..., -2:]
         return adjacency.margin_distance(two[..., 1] - two[..., 0], unit=UNIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapGaussian:
+    r"""The k whose score is largest after adding N(0, sigma^2) to each; the paper's RNM-Gaussian.
+
+    **Privacy.** At order a, the smaller of ``2 a c^2/sigma^2 + ln K/(a-1)`` and ``a K c^2/(2 sigma^2)`` for K choices that one
+    person moves by at most c = 1 (ADD_REMOVE) or 2 (REPLACE) [ZW22, Corollary; docs/proofs/noisy-max.md]. k is always shown.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation, in users.
+    choices
+        How many values k can take: ``len(preference.choices)``. The cost depends on it, so it is fixed before any data.
+    """
+
+    name: ClassVar[str] = "rnm-gaussian"
+    shows_k: ClassVar[bool] = True
+    sigma: float
+    choices: int
+
+    def __post_init__(self) -> None:
+        NoisyMaxGaussian(sigma=self.sigma, choices=self.choices)  # refuses what is out of range
+
+    @classmethod
+    def within(cls, *, order: float, rdp: float, choices: int, adjacency: Adjacency) -> Self:
+        """Return the choice with the least noise whose curve at ``order`` stays within ``rdp``; the vector bound always can."""
+        change = adjacency.gap_change
+
+        def fits(precision: float) -> bool:
+            return NoisyMaxGaussian(sigma=1 / precision, choices=choices, change=change).rdp(order) <= rdp
+
+        check_positive("rdp", rdp)
+        low = (2 * rdp / (order * choices)) ** 0.5 / change
+        precision = largest(fits, low=low * (1 - 1e-9), high=low * (1 + choices) ** 0.5, relative=1e-10)
+        return cls(sigma=1 / precision, choices=choices)
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        curve = NoisyMaxGaussian(sigma=self.sigma, choices=self.choices, change=adjacency.gap_change)
+        return Cost.of(curve, adjacency=adjacency)
+
+    def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:  # noqa: ARG002 - sigma is in users
+        self._check(scores)
+        scale = Fraction(self.sigma) * UNIT
+        return np.array([normal_law(_below_best(row, scale)) for row in scores])
+
+    def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:  # noqa: ARG002
+        self._check(scores)
+        return noisy_argmax(scores, scale=Fraction(self.sigma) * UNIT, noise=NORMAL, rng=rng)
+
+    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
+        return GapExponential(epsilon=1.0).slack(scores, adjacency)  # the law never jumps
+
+    def _check(self, scores: IntArray) -> None:
+        if scores.shape[-1] != self.choices:
+            raise ParameterError(
+                "the noise must have been priced for the number of choices",
+                f"choices={self.choices}, scores of {scores.shape[-1]}",
+                "Pass choices=len(preference.choices).",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapLaplace:
+    r"""The k whose score is largest after adding Laplace noise of scale ``gap range / epsilon`` to each.
+
+    **Privacy.** epsilon-DP, and not bounded-range: charged as pure DP [SPEC section 2.2; docs/proofs/noisy-max.md]. The gap
+    range is 2 under ADD_REMOVE and 4 under REPLACE. k is always shown.
+    """
+
+    name: ClassVar[str] = "rnm-laplace"
+    shows_k: ClassVar[bool] = True
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+
+    @classmethod
+    def within(cls, *, order: float, rdp: float) -> Self:
+        """Return the choice with the largest epsilon whose curve at ``order`` stays within ``rdp``."""
+        return cls(epsilon=largest_pure(order=order, rdp=rdp))
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        return Cost.of(Pure(epsilon=self.epsilon), adjacency=adjacency)
+
+    def scale(self, adjacency: Adjacency) -> Fraction:
+        """Return the scale of the noise in the unit of the scores."""
+        return Fraction(adjacency.gap_range * UNIT) / Fraction(self.epsilon)
+
+    def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
+        scale = self.scale(adjacency)
+        return np.array([laplace_law([int(s - row.max()) / scale for s in row]) for row in scores])
+
+    def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
+        return noisy_argmax(scores, scale=self.scale(adjacency), noise=LAPLACE, rng=rng)
+
+    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
+        return GapExponential(epsilon=1.0).slack(scores, adjacency)  # the law never jumps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapPermuteAndFlip(GapLaplace):
+    r"""The k whose score is largest after adding exponential noise of scale ``gap range / epsilon``: permute-and-flip.
+
+    **Privacy.** epsilon-DP and not bounded-range: charged as pure DP [MS20, DKS21; docs/proofs/noisy-max.md]. At
+    the same pure epsilon it errs less than the exponential mechanism, which in turn is cheaper in Rényi terms.
+    """
+
+    name: ClassVar[str] = "permute-and-flip"
+
+    def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
+        scale = self.scale(adjacency)
+        return np.array([exponential_law(_below_best(row, scale)) for row in scores])
+
+    def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
+        return noisy_argmax(scores, scale=self.scale(adjacency), noise=EXPONENTIAL, rng=rng)
+
+
+def _below_best(row: IntArray, scale: Fraction) -> FloatArray:
+    """Return score minus the best score in units of the noise's scale, each correctly rounded."""
+    return np.array([float(int(score) / scale) for score in row - row.max()])

@@ -43,7 +43,7 @@ class StableTopK(Mechanism):
     preference
         The window k is chosen from and what is preferred inside it; public.
     chooser
-        `GapExponential` (default), `GapArgmax`, or one of `cutline.mechanisms.adaptive.noisy_choosers`.
+        `GapExponential` (default), `GapArgmax`, or one of `cutline.mechanisms.adaptive.choosers`.
     test
         `TableTest` (default), `GaussianTest` or `LaplaceTest`.
     adjacency

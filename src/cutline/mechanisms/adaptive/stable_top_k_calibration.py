@@ -16,10 +16,22 @@ from itertools import islice, pairwise
 import numpy as np
 
 from cutline.errors import ParameterError
-from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential
-from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, TableTest, exact_offset, paper_offset
-from cutline.mechanisms.adaptive.laplace_test import LaplaceTest
-from cutline.mechanisms.adaptive.noisy_choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
+from cutline.mechanisms.adaptive.choosers import (
+    Chooser,
+    GapArgmax,
+    GapExponential,
+    GapGaussian,
+    GapLaplace,
+    GapPermuteAndFlip,
+)
+from cutline.mechanisms.adaptive.gap_tests import (
+    GapTest,
+    GaussianTest,
+    LaplaceTest,
+    TableTest,
+    exact_offset,
+    paper_offset,
+)
 from cutline.mechanisms.calibration import (
     FAILURE,
     INSIDE,

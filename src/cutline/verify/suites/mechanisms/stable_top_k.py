@@ -13,10 +13,15 @@ import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.histogram import Histogram, OpenHistogram
-from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential
-from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, TableTest
-from cutline.mechanisms.adaptive.laplace_test import LaplaceTest
-from cutline.mechanisms.adaptive.noisy_choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
+from cutline.mechanisms.adaptive.choosers import (
+    Chooser,
+    GapArgmax,
+    GapExponential,
+    GapGaussian,
+    GapLaplace,
+    GapPermuteAndFlip,
+)
+from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, LaplaceTest, TableTest
 from cutline.mechanisms.adaptive.preference import UNIT, Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import Adjacency, BitTable, Cost, Gaussian
