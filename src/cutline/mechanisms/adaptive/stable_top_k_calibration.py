@@ -39,7 +39,6 @@ from cutline.mechanisms.calibration import (
     Proposal,
     Simplex,
     check_limits,
-    follow_best_order,
     inner_share,
     search_limits,
     split_evenly,
@@ -48,6 +47,7 @@ from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, G
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.curves.bounded_range import approximate_rdp
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.rdp import best_order
 
 CHOICES = ("em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip")
 TESTS = ("table", "gaussian", "paper", "laplace")
@@ -90,22 +90,16 @@ def calibrate_parts(
         simplex=Simplex(delta_step=-2.0, tolerance=2e-3, objective_tolerance=2e-3, evaluations=220),
         advice="Raise epsilon or delta, or plan fewer releases.",
     )
-    if test == "table":
-        return study.build(found)  # a table is cheap at the order it was built for and dearer beside it
-
-    def build_at(order: float) -> tuple[Chooser, GapTest]:
-        whole = budget.filter(order=order, delta_share=found.delta_share)
-        return study.build(replace(found, limits=split_evenly(whole, budget.releases)))
-
-    # A smooth curve may convert a little better beside the order it was searched at.
-    return follow_best_order(
-        found.limits.order,
-        build_at,
-        total=lambda parts: budget.releases * (parts[0].cost(adjacency) + parts[1].cost(adjacency)),
-        delta=budget.delta,
-        rounds=_POLISH,
-        close=1e-12,
-    )
+    parts = study.build(found)
+    # A table is cheap at the order it was built for. A smooth curve may convert a little better beside it: follow that order,
+    # with the delta that the last proposal really had.
+    for _ in range(0 if test == "table" else _POLISH):
+        order = best_order(budget.releases * (parts[0].cost(adjacency) + parts[1].cost(adjacency)), budget.delta)
+        delta_share = float(Fraction(found.limits.delta) * budget.releases / Fraction(budget.delta))
+        whole = budget.filter(order=order, delta_share=delta_share)
+        found = replace(found, limits=split_evenly(whole, budget.releases))
+        parts = study.build(found)
+    return parts
 
 
 def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:
