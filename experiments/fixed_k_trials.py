@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.histogram import Histogram, OpenHistogram
-from cutline.mechanisms.fixed.continuation import Way, completed
+from cutline.mechanisms.fixed.continuation import Continuation, complete
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.open.limited_domain import LimitedDomain
@@ -149,11 +149,11 @@ def _draw(scores: IntArray, left: Taken, domains: list[LimitedDomain], rng: Sour
 def _test_first(mechanism: TestFirst, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     taken = np.zeros((runs, len(histogram.items)), dtype=np.bool_)
     live = np.arange(runs)
-    for question in mechanism.questions(histogram):
-        gaps, slack = (np.repeat(value, len(live)) for value in (question.gap, question.slack))
-        passed = question.test.passes(gaps, slack, mechanism.adjacency, rng)
-        way = completed(histogram, question.cut, mechanism.fallback, steps=question.passed)
-        taken[live[passed]] = _filled_up(way, histogram, int(passed.sum()), rng)
+    for planned in mechanism.planned_tests(histogram):
+        gaps, slack = (np.repeat(value, len(live)) for value in (planned.gap, planned.slack))
+        passed = planned.test.passes(gaps, slack, mechanism.adjacency, rng)
+        continuation = complete(histogram, planned.cut, mechanism.fallback, steps=planned.passed)
+        taken[live[passed]] = _filled_up(continuation, histogram, int(passed.sum()), rng)
         live = live[~passed]
     taken[live] = _lists(mechanism.fallback, histogram, len(live), rng)
     return taken
@@ -169,24 +169,24 @@ def _stable_top_k_fixed(mechanism: StableTopKFixed, histogram: OpenHistogram, ru
     taken[~passed] = _lists(mechanism.fallback, histogram, int((~passed).sum()), rng)
     for cut in np.unique(cuts[passed]).tolist():
         rows = np.flatnonzero(passed & (cuts == cut))
-        way = mechanism.continue_after(histogram, cut)
-        taken[rows] = _filled_up(way, histogram, len(rows), rng)
+        continuation = mechanism.continue_after(histogram, cut)
+        taken[rows] = _filled_up(continuation, histogram, len(rows), rng)
     return taken
 
 
-def _filled_up(way: Way, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
+def _filled_up(continuation: Continuation, histogram: OpenHistogram, runs: int, rng: Source) -> Taken:
     """Go on from a released prefix: fill it up in batches, or cut it down one run after the other."""
-    kept = way.prefix or 0
+    kept = continuation.prefix or 0
     taken = _prefixes(histogram, np.full(runs, kept))
-    if isinstance(way.selector, LimitedDomain):
-        part: Histogram | None = way.part
+    if isinstance(continuation.selector, LimitedDomain):
+        part: Histogram | None = continuation.part
         assert isinstance(part, OpenHistogram)  # noqa: S101 - what remains of an open domain
-        taken[:, kept:] |= _lists(way.selector, part, runs, rng)
+        taken[:, kept:] |= _lists(continuation.selector, part, runs, rng)
         return taken
-    if way.selector is None:
+    if continuation.selector is None:
         return taken
     ranks = {item: rank for rank, item in enumerate(histogram.items)}
     taken[:] = False
     for row in range(runs):
-        taken[row, [ranks[item] for item in way.draw(rng)]] = True
+        taken[row, [ranks[item] for item in continuation.draw(rng)]] = True
     return taken

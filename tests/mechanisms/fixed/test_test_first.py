@@ -13,7 +13,7 @@ from cutline.mechanisms import mechanism as registered
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.calibration import stretch_epsilon
-from cutline.mechanisms.fixed.selection import selector, subset_needs_less
+from cutline.mechanisms.fixed.selection import choose_selector, subset_needs_less
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.open.limited_domain import LimitedDomain
@@ -83,7 +83,7 @@ def test_no_path_costs_more_than_the_reserve_at_any_order(adjacency):
             closed = ClosedHistogram.from_counts(np.arange(size))
             opened = OpenHistogram.from_counts(np.arange(size), max_k=mechanism.max_k)
             for histogram, draws in itertools.product((closed, opened), {k, k - k // 2, 1}):
-                path = cost_of_tests(mechanism) + selector(mechanism.fallback, histogram, k=draws).cost
+                path = cost_of_tests(mechanism) + choose_selector(mechanism.fallback, histogram, k=draws).cost
                 assert path.delta <= mechanism.cost.delta
                 for order in (1.01, 2.0, 7.0, 30.0, 1e3, 1e6, math.inf):
                     assert path.rdp(order) <= mechanism.cost.rdp(order)
@@ -110,7 +110,7 @@ def test_a_cliff_just_under_k_is_kept_and_the_rest_is_selected_with_less_noise(a
         assert isinstance(release.items, frozenset)
         assert {"a", "b"} < release.items
         assert len(release.items) == 3
-    one = selector(mechanism.fallback, histogram, k=1)
+    one = choose_selector(mechanism.fallback, histogram, k=1)
     assert one.epsilon == pytest.approx(math.sqrt(3) * mechanism.epsilon)
     assert release.cost == cost_of_tests(mechanism) + one.cost
     assert release.cost.delta <= mechanism.cost.delta
@@ -126,7 +126,7 @@ def test_two_gaps_alike_under_k_are_no_stable_choice():
     passed = sum(p for outcome, p in mechanism.law(stairs).items() if outcome.steps == ("test", "release"))
     assert kept == pytest.approx((1 - passed) * 0.01)
     clear = OpenHistogram.from_counts({"a": 900, "b": 900, "c": 300, "d": 10}, max_k=4)
-    questions = list(mechanism.questions(clear))
+    questions = list(mechanism.planned_tests(clear))
     assert [question.cut for question in questions] == [4, 2]
     assert float(steep.chances(questions[1].gap, questions[1].slack, ADD)[0][0]) > 0.999
 
@@ -143,10 +143,10 @@ def test_the_subset_is_taken_where_its_one_gap_number_is_smaller():
     for k, size in ((2, 6), (3, 9), (5, 12), (2, 200), (10, 1000)):
         closed = ClosedHistogram.from_counts(np.arange(size))
         fallback = LimitedDomain(k=k, max_k=size, epsilon=0.1, delta=1e-6, adjacency=ADD)
-        chosen = selector(fallback, closed, k=k)
+        chosen = choose_selector(fallback, closed, k=k)
         assert (chosen.name == "subset-em") == subset_needs_less(k, size)
         gap = one_gap(chosen.chance, max_k=size, k=k, closed=True)
-        peels = selector(fallback, ClosedHistogram.from_counts(np.arange(10**5)), k=k)
+        peels = choose_selector(fallback, ClosedHistogram.from_counts(np.arange(10**5)), k=k)
         assert peels.name == "peeling-em"
         assert gap <= one_gap(peels.chance, max_k=size, k=k, closed=True) + 1
 

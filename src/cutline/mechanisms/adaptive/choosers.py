@@ -49,7 +49,7 @@ class GapExponential:
     r"""Draw k with probability proportional to ``exp(epsilon * score / gap range)``.
 
     **Privacy.** epsilon-bounded-range: scores are 1-Lipschitz in the gaps, whose changes span at most 2 under ADD_REMOVE
-    and 4 under REPLACE [SPEC section 1; docs/proofs/stable-top-k.md]. The chosen k is always part of the output.
+    and 4 under REPLACE [docs/proofs/stable-top-k.md]. The chosen k is always part of the output.
     """
 
     name: ClassVar[str] = "em"
@@ -170,7 +170,7 @@ class GapGaussian:
 class GapLaplace:
     r"""The k whose score is largest after adding Laplace noise of scale ``gap range / epsilon`` to each.
 
-    **Privacy.** epsilon-DP, and not bounded-range: charged as pure DP [SPEC section 2.2; docs/proofs/noisy-max.md]. The gap
+    **Privacy.** epsilon-DP, and not bounded-range: charged as pure DP [docs/proofs/noisy-max.md]. The gap
     range is 2 under ADD_REMOVE and 4 under REPLACE. k is always shown.
     """
 

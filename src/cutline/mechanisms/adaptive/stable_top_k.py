@@ -53,7 +53,7 @@ class StableTopK(Mechanism):
 
     References
     ----------
-    [ZW22] Algorithm 2; [SPEC] sections 2.3, 2.4 and 4.
+    [ZW22] Algorithm 2.
 
     Examples
     --------

@@ -103,7 +103,7 @@ def calibrate_parts(
 
 
 def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:
-    """Even split, half of delta for the test, zCDP with the right conversion [SPEC section 8.1]."""
+    """Even split, half of delta for the test, zCDP with the right conversion [docs/proofs/stable-top-k.md]."""
     delta = budget.delta / 2
     log = math.log(1 / delta)
     rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases

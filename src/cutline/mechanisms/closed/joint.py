@@ -51,7 +51,7 @@ class JointEM(ClosedSelector):
 
     References
     ----------
-    [GJM22]; [SPEC] section 2.9.
+    [GJM22].
 
     Examples
     --------

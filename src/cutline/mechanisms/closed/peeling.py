@@ -45,7 +45,7 @@ class PeelingEM(ClosedSelector):
 
     References
     ----------
-    [DR19]; [CR21]; [SPEC] section 2.6.
+    [DR19]; [CR21].
 
     Examples
     --------

@@ -50,7 +50,7 @@ class PermuteAndFlip(ClosedSelector):
 
     References
     ----------
-    [MS20]; [DKS21]; [SPEC] section 2.2.
+    [MS20]; [DKS21].
 
     Examples
     --------

@@ -52,7 +52,7 @@ class SubsetEM(ClosedSelector):
 
     References
     ----------
-    [SPEC] section 2.9; the utility is that of canonical Lipschitz mechanisms [SL22].
+    The utility is that of canonical Lipschitz mechanisms [SL22].
 
     Examples
     --------

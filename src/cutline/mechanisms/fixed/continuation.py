@@ -10,10 +10,10 @@ from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.selection import (
     Selector,
     chance_of,
-    drawn,
+    choose_selector,
+    draw_items,
     law_of_items,
     same_top,
-    selector,
 )
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.sub_histograms import remaining
@@ -23,8 +23,8 @@ from cutline.sampling import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Way:
-    """How a run goes on after the test: what is kept of the top, and what is drawn to add to it or take from it."""
+class Continuation:
+    """How a run goes on after its test: what it keeps of the top, and what it draws to add to that or to take from it."""
 
     steps: tuple[str, ...]
     whole: Histogram
@@ -42,13 +42,13 @@ class Way:
         return self.selector.cost
 
     def outcome(self, items: Items, *, k: int) -> Outcome:
-        """Return the outcome in which these items go out this way."""
+        """Return the outcome in which these items go out after these steps."""
         return Outcome(items=items, k=k, steps=self.steps)
 
     def draw(self, rng: Source) -> Items:
         if self.selector is None or self.part is None:
             return self._kept
-        return self._with(drawn(self.selector, self.part, rng))
+        return self._with(draw_items(self.selector, self.part, rng))
 
     def law(self) -> dict[Items, float]:
         if self.selector is None or self.part is None:
@@ -76,25 +76,25 @@ class Way:
         return chance_of(self.selector, self.part, kept - k if self.drops else k - kept)
 
 
-def check(histogram: Histogram, *, max_k: int) -> None:
-    """Refuse too few counts, or no candidates, before anything is drawn: both are public."""
+def check_histogram(histogram: Histogram, *, max_k: int) -> None:
+    """Raise if there are too few counts, or no candidates, before anything is drawn; both are public."""
     if isinstance(histogram, OpenHistogram):
         histogram.gaps(max_k)
     elif histogram.size == 0:
         raise DomainError("there must be candidates to select from", "none", "List the candidates when counting.")
 
 
-def from_scratch(histogram: Histogram, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Way:
-    """Select all k items: no set was released."""
-    chosen = selector(allowance, histogram, k=allowance.k)
-    return Way(steps=(*steps, chosen.name), whole=histogram, selector=chosen, part=histogram)
+def select_all(histogram: Histogram, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Continuation:
+    """Return the continuation that selects all k items, because no set was released."""
+    chosen = choose_selector(allowance, histogram, k=allowance.k)
+    return Continuation(steps=(*steps, chosen.name), whole=histogram, selector=chosen, part=histogram)
 
 
-def completed(histogram: Histogram, cut: int, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Way:
-    """Keep the set above a cut of at most k, and select what is missing; what that costs is a function of the cut."""
-    way = Way(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
+def complete(histogram: Histogram, cut: int, allowance: LimitedDomain, *, steps: tuple[str, ...]) -> Continuation:
+    """Return the continuation that keeps the set above a cut of at most k and selects what is missing, at a price per cut."""
+    kept = Continuation(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
     if cut == allowance.k or (isinstance(histogram, ClosedHistogram) and cut >= histogram.size):
-        return way
+        return kept
     part = remaining(histogram, cut)
-    chosen = selector(allowance, part, k=allowance.k - cut)
-    return replace(way, steps=(*steps, chosen.name), selector=chosen, part=part)
+    chosen = choose_selector(allowance, part, k=allowance.k - cut)
+    return replace(kept, steps=(*steps, chosen.name), selector=chosen, part=part)

@@ -44,7 +44,7 @@ def subset_needs_less(k: int, candidates: int) -> bool:
     return (rivals + log_odds_needed(1)) / math.sqrt(k) < math.log(candidates - k) + log_odds_needed(k)
 
 
-def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
+def choose_selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
     """Return what selects ``k`` items of this histogram for the allowance's money; ``allowance.k`` is the most it may draw."""
     epsilon = stretch_epsilon(allowance.epsilon, draws=allowance.k, over=k)
     if isinstance(histogram, OpenHistogram):
@@ -56,8 +56,8 @@ def selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selec
     return PeelingEM(k=draws, epsilon=epsilon, adjacency=allowance.adjacency)
 
 
-def drawn(selector: Selector, histogram: Histogram, rng: Source) -> Items:
-    """Draw the items."""
+def draw_items(selector: Selector, histogram: Histogram, rng: Source) -> Items:
+    """Draw the items of one selection."""
     items = selector.run(histogram, rng)[0].items
     assert items is not None  # noqa: S101 - a selector never withholds
     return items

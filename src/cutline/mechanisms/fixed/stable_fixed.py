@@ -21,7 +21,7 @@ from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
 from cutline.mechanisms.calibration import spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
-from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
+from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, select_all
 from cutline.mechanisms.fixed.selection import rest_of
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.sub_histograms import inside, upside_down
@@ -63,7 +63,7 @@ class StableTopKFixed(Mechanism):
 
     References
     ----------
-    [ZW22] Algorithm 3; [SPEC] sections 2.5 and 8.
+    [ZW22] Algorithm 3.
 
     Examples
     --------
@@ -215,22 +215,24 @@ class StableTopKFixed(Mechanism):
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome, and return it with the cost of the steps that ran."""
-        check(histogram, max_k=self.max_k)
+        check_histogram(histogram, max_k=self.max_k)
         gaps = histogram.gaps(self.max_k)
         scores = self.preference.scores(gaps[None, :])
         cut = int(self.preference.choices[self.chooser.draw(scores, self.adjacency, source)[0]])
         slack = self.chooser.slack(scores, self.adjacency)
         passed = bool(self.test.passes(gaps[cut - 1 : cut], slack, self.adjacency, source)[0])
-        way = self._way(histogram, cut, passed=passed)
-        return way.outcome(way.draw(source), k=self.k), self._before + way.cost(self.adjacency)
+        continuation = self._continuation(histogram, cut, passed=passed)
+        return continuation.outcome(continuation.draw(source), k=self.k), self._before + continuation.cost(
+            self.adjacency
+        )
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
         chances, yes, no = self._chances(histogram)
         law: dict[Outcome, float] = {}
-        from_scratch = self._way(histogram, self.k, passed=False).law()
+        from_scratch = self._continuation(histogram, self.k, passed=False).law()
         for i, cut in enumerate(self.preference.choices.tolist()):
-            stable, unstable = (self._way(histogram, cut, passed=passed) for passed in (True, False))
+            stable, unstable = (self._continuation(histogram, cut, passed=passed) for passed in (True, False))
             for items, p in stable.law().items():
                 law[stable.outcome(items, k=self.k)] = float(chances[i] * yes[i]) * p
             for items, p in from_scratch.items():
@@ -239,13 +241,13 @@ class StableTopKFixed(Mechanism):
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:
-        """Return the probability that exactly the top ``k`` go out, by whatever way."""
+        """Return the probability that exactly the top ``k`` go out, whichever cut was drawn."""
         chances, yes, no = self._chances(histogram)
-        scratch = self._way(histogram, self.k, passed=False).chance(k)
+        scratch = self._continuation(histogram, self.k, passed=False).chance(k)
         total = 0.0
         for i, cut in enumerate(self.preference.choices.tolist()):
             if chances[i] * yes[i] > 0:
-                total += float(chances[i] * yes[i]) * self._way(histogram, cut, passed=True).chance(k)
+                total += float(chances[i] * yes[i]) * self._continuation(histogram, cut, passed=True).chance(k)
             total += float(chances[i] * no[i]) * scratch
         return total
 
@@ -257,35 +259,37 @@ class StableTopKFixed(Mechanism):
         slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
         return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
-    def continue_after(self, histogram: Histogram, cut: int) -> Way:
+    def continue_after(self, histogram: Histogram, cut: int) -> Continuation:
         """Return how a run goes on once the set above the cut has passed its test; for simulations of many runs at once."""
-        return self._way(histogram, cut, passed=True)
+        return self._continuation(histogram, cut, passed=True)
 
-    def _way(self, histogram: Histogram, cut: int, *, passed: bool) -> Way:
+    def _continuation(self, histogram: Histogram, cut: int, *, passed: bool) -> Continuation:
         """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
         steps: tuple[str, ...] = (f"choose {cut}", "test")
         if not passed:
-            return from_scratch(histogram, self.fallback, steps=steps)
+            return select_all(histogram, self.fallback, steps=steps)
         steps = (*steps, "release")
         if cut <= self.k:
-            return completed(histogram, cut, self.fallback, steps=steps)
+            return complete(histogram, cut, self.fallback, steps=steps)
         above = len(histogram.top(cut))
-        way = Way(steps=steps, whole=histogram, prefix=above)
+        continuation = Continuation(steps=steps, whole=histogram, prefix=above)
         if above <= self.k:  # fewer were seen, or are there, than the cut says
-            return way
+            return continuation
         reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
-        return self._cut_down(way, inside(histogram, cut), surplus=reach - self.k)
+        return self._cut_down(continuation, inside(histogram, cut), surplus=reach - self.k)
 
-    def _cut_down(self, way: Way, part: ClosedHistogram, *, surplus: int) -> Way:
+    def _cut_down(self, continuation: Continuation, part: ClosedHistogram, *, surplus: int) -> Continuation:
         """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
         draws = min(self.k, surplus)
         epsilon = stretch_epsilon(self.epsilon, draws=self.k, over=draws)
         if self.k <= surplus:
             keep = PeelingEM(k=self.k, epsilon=epsilon, adjacency=self.adjacency)
-            return replace(way, steps=(*way.steps, "pick"), prefix=None, selector=keep, part=part)
+            return replace(continuation, steps=(*continuation.steps, "pick"), prefix=None, selector=keep, part=part)
         drop = PeelingEM(k=part.size - self.k, epsilon=epsilon, adjacency=self.adjacency)
-        spare = surplus - drop.k
-        return replace(way, steps=(*way.steps, "drop"), selector=drop, part=upside_down(part), drops=True, spare=spare)
+        steps = (*continuation.steps, "drop")
+        return replace(
+            continuation, steps=steps, selector=drop, part=upside_down(part), drops=True, spare=surplus - drop.k
+        )
 
     def public_parameters(self) -> dict[str, Any]:
         """Return the mechanism's own parameters as plain data."""

@@ -17,7 +17,7 @@ from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
 from cutline.mechanisms.calibration import spend
-from cutline.mechanisms.fixed.continuation import Way, check, completed, from_scratch
+from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, select_all
 from cutline.mechanisms.fixed.selection import rest_of
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
@@ -32,8 +32,8 @@ _NEARBY = 0.5  # what the test under k gets beside the test at k
 class TestFirst(Mechanism):
     r"""The top k: as they are if a test finds the set stable, else selected with noise.
 
-    Released: which way it went, and the items. The test at k passed: the exact top k (the seen ones, if fewer were seen), a set
-    without order, and only the test is charged. Not passed: the largest gap at j from k/2 up to k - 1 is tested for less
+    Released: the steps that ran, and the items. If the test at k passed: the exact top k (the seen ones, if fewer were seen),
+    a set without order, and only the test is charged. Not passed: the largest gap at j from k/2 up to k - 1 is tested for less
     (`nearby`); if it is stable, the j items above it are kept and only k - j are selected, with less noise. Otherwise the
     selector draws all k. On an open domain that is `LimitedRounds`, a list of at most k in order; on a closed one
     `PeelingEM`, or `SubsetEM` where the one-gap numbers of k and the number of candidates favour it.
@@ -61,7 +61,7 @@ class TestFirst(Mechanism):
 
     References
     ----------
-    [ZW22] Algorithm 3 in the limit of an infinite weight; [DL09]; [SPEC] section 2.5.
+    [ZW22] Algorithm 3 in the limit of an infinite weight; [DL09].
 
     Examples
     --------
@@ -189,42 +189,44 @@ class TestFirst(Mechanism):
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome, and return it with the cost of the steps that ran."""
-        check(histogram, max_k=self.max_k)
+        check_histogram(histogram, max_k=self.max_k)
         cost = Cost(adjacency=self.adjacency)
-        for question in self.questions(histogram):
-            cost += question.test.cost(self.adjacency)
-            if question.test.passes(question.gap, question.slack, self.adjacency, source)[0]:
-                way = completed(histogram, question.cut, self.fallback, steps=question.passed)
+        for planned in self.planned_tests(histogram):
+            cost += planned.test.cost(self.adjacency)
+            if planned.test.passes(planned.gap, planned.slack, self.adjacency, source)[0]:
+                continuation = complete(histogram, planned.cut, self.fallback, steps=planned.passed)
                 break
         else:
-            way = from_scratch(histogram, self.fallback, steps=question.failed)
-        return way.outcome(way.draw(source), k=self.k), cost + way.cost(self.adjacency)
+            continuation = select_all(histogram, self.fallback, steps=planned.failed)
+        return continuation.outcome(continuation.draw(source), k=self.k), cost + continuation.cost(self.adjacency)
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
         law: dict[Outcome, float] = {}
-        for way, share in self._ways(histogram):
-            for items, chance in way.law().items():
-                law[way.outcome(items, k=self.k)] = share * chance
+        for continuation, share in self._continuations(histogram):
+            for items, chance in continuation.law().items():
+                law[continuation.outcome(items, k=self.k)] = share * chance
         check_listable(len(law), f"k={self.k}")
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:
-        """Return the probability that exactly the top ``k`` go out, by any way."""
-        return math.fsum(share * way.chance(k) for way, share in self._ways(histogram))
+        """Return the probability that exactly the top ``k`` go out, whichever test passed."""
+        return math.fsum(share * continuation.chance(k) for continuation, share in self._continuations(histogram))
 
-    def questions(self, histogram: Histogram) -> Iterator[Question]:
-        """Yield the tests in the order they are asked, while they do not pass."""
+    def planned_tests(self, histogram: Histogram) -> Iterator[PlannedTest]:
+        """Yield the tests in the order in which they run, each only if none before it passed."""
         choose = GapArgmax()
         gap = histogram.gaps(self.k)[-1:]
         slack = choose.slack(gap[:, None], self.adjacency)  # k is not chosen: nothing else can be unstable
-        yield Question(test=self.test, cut=self.k, gap=gap, slack=slack, passed=("test", "release"), failed=("test",))
+        yield PlannedTest(
+            test=self.test, cut=self.k, gap=gap, slack=slack, passed=("test", "release"), failed=("test",)
+        )
         if self.nearby is not None:
             under = Preference(min_k=(self.k + 1) // 2, max_k=self.k - 1)
             gaps = histogram.gaps(under.max_k)
             scores = under.scores(gaps[None, :])
             cut = int(under.choices[np.argmax(scores)])
-            yield Question(
+            yield PlannedTest(
                 test=self.nearby,
                 cut=cut,
                 gap=gaps[cut - 1 : cut],
@@ -233,16 +235,16 @@ class TestFirst(Mechanism):
                 failed=("test", "nearby"),
             )
 
-    def _ways(self, histogram: Histogram) -> Iterator[tuple[Way, float]]:
-        """Yield every way it can go, with its probability."""
-        check(histogram, max_k=self.max_k)
+    def _continuations(self, histogram: Histogram) -> Iterator[tuple[Continuation, float]]:
+        """Yield every continuation, with its probability."""
+        check_histogram(histogram, max_k=self.max_k)
         here = 1.0
-        for question in self.questions(histogram):
-            yes, no = question.test.chances(question.gap, question.slack, self.adjacency)
-            way = completed(histogram, question.cut, self.fallback, steps=question.passed)
-            yield way, here * float(yes[0])
+        for planned in self.planned_tests(histogram):
+            yes, no = planned.test.chances(planned.gap, planned.slack, self.adjacency)
+            continuation = complete(histogram, planned.cut, self.fallback, steps=planned.passed)
+            yield continuation, here * float(yes[0])
             here *= float(no[0])
-        yield from_scratch(histogram, self.fallback, steps=question.failed), here
+        yield select_all(histogram, self.fallback, steps=planned.failed), here
 
     def public_parameters(self) -> dict[str, Any]:
         """Return the mechanism's own parameters as plain data."""
@@ -257,8 +259,8 @@ class TestFirst(Mechanism):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Question:
-    """Is the set above a cut stable? The test that is asked, what it looks at, and the public steps of either answer."""
+class PlannedTest:
+    """A test whether the set above a cut is stable: what it looks at, and the public steps if it passes and if it does not."""
 
     test: GapTest
     cut: int

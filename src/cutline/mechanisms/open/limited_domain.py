@@ -53,7 +53,7 @@ class LimitedDomain(Mechanism):
 
     References
     ----------
-    [DR19] Algorithm 1; [SPEC] section 2.7.
+    [DR19] Algorithm 1.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class LimitedRounds(LimitedDomain):
 
     References
     ----------
-    [DR19] Algorithm 1 and its pay-what-you-get composition; [SPEC] section 2.7.
+    [DR19] Algorithm 1 and its pay-what-you-get composition.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class TopStable(Mechanism):
 
     References
     ----------
-    [CWG20] Algorithm 1, p1 = 0.37; [SPEC] section 2.8. The authors' published code compares the wrong pair of ranks; this
+    [CWG20] Algorithm 1, p1 = 0.37. The authors' published code compares the wrong pair of ranks; this
     is the algorithm as written.
 
     Examples

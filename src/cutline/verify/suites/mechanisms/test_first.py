@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from cutline.histogram import Histogram, OpenHistogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.closed.peeling import PeelingEM
-from cutline.mechanisms.fixed.test_first import Question, TestFirst
+from cutline.mechanisms.fixed.test_first import PlannedTest, TestFirst
 from cutline.mechanisms.sub_histograms import inside
 from cutline.privacy import Adjacency
 from cutline.release import Law, Outcome
@@ -70,9 +70,9 @@ class NoMargin(TestFirst):
     def of(cls, right: TestFirst) -> Self:
         return cls(**{field.name: getattr(right, field.name) for field in fields(right)})
 
-    def questions(self, histogram: Histogram) -> Iterator[Question]:
-        for question in TestFirst.questions(self, histogram):
-            yield replace(question, slack=question.gap)
+    def planned_tests(self, histogram: Histogram) -> Iterator[PlannedTest]:
+        for planned in TestFirst.planned_tests(self, histogram):
+            yield replace(planned, slack=planned.gap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
