@@ -60,10 +60,26 @@ class Mechanism(ABC):
     @classmethod
     @abstractmethod
     def calibrate(cls, budget: Budget, *args: Any, **parameters: Any) -> Self:
-        """Spend the budget as well as public numbers allow.
+        r"""Return the mechanism that spends the budget as well as public numbers allow.
 
-        Every mechanism takes the budget, then by keyword ``adjacency``, ``limits`` (a ledger's filter for all releases
-        together, or None) and what it declares in ``parameters``.
+        Parameters
+        ----------
+        budget
+            Total (epsilon, delta) for ``budget.releases`` releases.
+        adjacency
+            Who is protected; a keyword, ADD_REMOVE by default.
+        limits
+            A ledger's filter for all releases together, which fixes the Rényi order and both limits instead of having them
+            searched; a keyword, None by default.
+        **parameters
+            What the mechanism declares in ``parameters``, by keyword.
+
+        Raises
+        ------
+        BudgetError
+            If the limits do not lie within the budget, or leave too little to spend.
+        ParameterError
+            If a parameter makes no sense.
         """
 
     @property

@@ -66,12 +66,7 @@ class NoisyCounts:
 
     @classmethod
     def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        limits: Filter | None = None,
-        max_k: int,
+        cls, budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, limits: Filter | None = None, max_k: int
     ) -> Self:
         """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
         check_max_k(max_k)

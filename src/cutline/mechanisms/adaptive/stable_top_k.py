@@ -46,10 +46,8 @@ class StableTopK(Mechanism):
         `GapExponential` (default), `GapArgmax`, or one of `cutline.mechanisms.adaptive.choosers`.
     test
         `TableTest` (default), `GaussianTest` or `LaplaceTest`.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -111,12 +109,8 @@ class StableTopK(Mechanism):
 
         Parameters
         ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases.
-        adjacency
-            Who is protected.
-        limits
-            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        budget, adjacency, limits
+            As of every mechanism, see `Mechanism.calibrate`.
         max_k, min_k, target, weight, clip
             See `Preference`.
         choose

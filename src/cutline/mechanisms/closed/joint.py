@@ -15,7 +15,7 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.base import check_listable
-from cutline.mechanisms.closed.selector import ClosedSelector, check_work, closed, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities
@@ -38,10 +38,8 @@ class JointEM(ClosedSelector):
         How many candidates are drawn; fewer than there are.
     epsilon
         Of the draw.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     Notes
     -----
@@ -70,15 +68,9 @@ class JointEM(ClosedSelector):
     steps: ClassVar[tuple[str, ...]] = ("draw",)
     one_step: ClassVar[bool] = True
 
-    @property
-    def rate(self) -> Fraction:
-        """What a loss is multiplied by in the exponent."""
-        # A difference of two counts changes by amounts that span as much as the changes of two gaps.
-        return Fraction(self.epsilon) / self.adjacency.gap_range
-
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome on a closed histogram, and return it with its cost."""
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         losses, totals = count_by_loss(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(self._weights(losses, totals), rng=source)[0])
         ranks = self._sequence(candidates, losses[drawn], losses[drawn - 1] if drawn else None, source)
@@ -86,7 +78,7 @@ class JointEM(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         size = candidates.size
         check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         counts, ranks = counts_by_rank(candidates), _sequences(size, self.k)
@@ -105,7 +97,7 @@ class JointEM(ClosedSelector):
 
         Sequences made of the top k alone are counted by loss in the same way, as a domain of their own.
         """
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         if k != self.k:
             return 0.0
         losses, totals = count_by_loss(candidates.values, candidates.multiplicities, k)
@@ -116,11 +108,6 @@ class JointEM(ClosedSelector):
         at = {loss: float(chance) for loss, chance in zip(losses, chances, strict=True)}
         own = zip(own_losses, np.diff(own_totals, prepend=0).tolist(), strict=True)
         return math.fsum(at[loss] * float(Fraction(size, sizes[loss])) for loss, size in own)
-
-    def _closed(self, histogram: Histogram) -> ClosedHistogram:
-        candidates = closed(histogram, name=self.name, k=self.k, spare=1)
-        check_work(candidates.size, k=self.k, name=self.name)
-        return candidates
 
     def _weights(self, losses: list[int], totals: Any) -> Weights:
         scores = -np.array([losses], dtype=np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, permutations
 from typing import ClassVar
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from cutline.histogram import Histogram
 from cutline.mechanisms.base import check_listable
-from cutline.mechanisms.closed.selector import ClosedSelector, closed, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, probabilities
@@ -38,10 +37,8 @@ class PeelingEM(ClosedSelector):
         How many candidates are drawn; at most as many as there are.
     epsilon
         Of one round.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -64,17 +61,12 @@ class PeelingEM(ClosedSelector):
     cost_rule: ClassVar[str] = "k bounded-range steps"
     steps: ClassVar[tuple[str, ...]] = ("peel",)
 
-    @property
-    def rate(self) -> Fraction:
-        """What a count is multiplied by in the exponent."""
-        return Fraction(self.epsilon) / self.adjacency.count_range
-
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome on a closed histogram, and return it with its cost.
 
         The time grows with the number of distinct counts, not of candidates; k names are looked up.
         """
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         weights = Weights(
             scores=candidates.values[None, :], rate=self.rate, multiplicities=candidates.multiplicities[None, :]
         )
@@ -82,7 +74,7 @@ class PeelingEM(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         size = candidates.size
         check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         scores = counts_by_rank(candidates)
@@ -108,7 +100,7 @@ class PeelingEM(ClosedSelector):
         before any other, ``integral of prod_i (1 - exp(-w_i t)) exp(-t) dt`` with the weight of all others as unit. In the
         logarithm of t the trapezoidal rule converges geometrically.
         """
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         if k != self.k or k == candidates.size:
             return float(k == self.k)
         inside = np.diff(np.minimum(np.cumsum(candidates.multiplicities), k), prepend=0)

@@ -16,7 +16,7 @@ from cutline.errors import LawTooLarge
 from cutline.histogram import Histogram
 from cutline.mechanisms.base import LARGEST_LAW, check_listable
 from cutline.mechanisms.calibration import Step
-from cutline.mechanisms.closed.selector import ClosedSelector, closed, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost, Pure
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, integers_below
@@ -43,10 +43,8 @@ class PermuteAndFlip(ClosedSelector):
         How many candidates are drawn; at most as many as there are.
     epsilon
         Of one round.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -70,17 +68,12 @@ class PermuteAndFlip(ClosedSelector):
     steps: ClassVar[tuple[str, ...]] = ("permute-and-flip",)
     step: ClassVar[Step] = Pure
 
-    @property
-    def rate(self) -> Fraction:
-        """What a count is multiplied by in the exponent."""
-        return Fraction(self.epsilon) / self.adjacency.count_range
-
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome on a closed histogram, and return it with its cost.
 
         The time of a round grows with the number of distinct counts, not of candidates; k names are looked up.
         """
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         left, values = candidates.multiplicities.copy(), candidates.values
         starts = np.cumsum(left) - left
         moved: dict[int, int] = {}
@@ -99,7 +92,7 @@ class PermuteAndFlip(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         size = candidates.size
         check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         scores = counts_by_rank(candidates)
@@ -121,7 +114,7 @@ class PermuteAndFlip(ClosedSelector):
 
         Adds up over how many of each group of equals have gone, at most 10^5 such states.
         """
-        candidates = closed(histogram, name=self.name, k=self.k)
+        candidates = self.check_domain(histogram)
         if k != self.k or k == candidates.size:
             return float(k == self.k)
         inside = np.diff(np.minimum(np.cumsum(candidates.multiplicities), k), prepend=0)

@@ -3,6 +3,7 @@ r"""What the selectors of a closed domain share: what they are made of, what the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,12 +40,7 @@ class ClosedSelector(Mechanism):
 
     @classmethod
     def calibrate(
-        cls,
-        budget: Budget,
-        *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        limits: Filter | None = None,
-        k: int = 10,
+        cls, budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, limits: Filter | None = None, k: int = 10
     ) -> Self:
         """Spend the whole budget evenly on the steps of its releases, from public numbers alone."""
         times = 1 if cls.one_step else check_k(k)
@@ -56,6 +52,20 @@ class ClosedSelector(Mechanism):
         """The cost of one release."""
         return (1 if self.one_step else self.k) * Cost.of(self.step(epsilon=self.epsilon), adjacency=self.adjacency)
 
+    @property
+    def rate(self) -> Fraction:
+        """What a count, or a difference of two counts, is multiplied by in the exponent."""
+        # Rounds compare counts. One draw of all k compares differences of two counts, which move like gaps.
+        return Fraction(self.epsilon) / (self.adjacency.gap_range if self.one_step else self.adjacency.count_range)
+
+    def check_domain(self, histogram: Histogram) -> ClosedHistogram:
+        """Return the histogram if its domain is closed and neither too small nor too large; all of that is public."""
+        # One draw of all k compares the set with what it leaves out, so there must be something outside.
+        candidates = check_closed(histogram, name=self.name, k=self.k, spare=int(self.one_step))
+        if self.one_step:
+            check_work(candidates.size, k=self.k, name=self.name)
+        return candidates
+
     def outcome(self, items: Items) -> Outcome:
         """Return the outcome in which these candidates go out."""
         return Outcome(items=items, k=self.k, steps=self.steps)
@@ -65,7 +75,7 @@ class ClosedSelector(Mechanism):
         return {"k": self.k, "epsilon": self.epsilon}
 
 
-def closed(histogram: Histogram, *, name: str, k: int, spare: int = 0) -> ClosedHistogram:
+def check_closed(histogram: Histogram, *, name: str, k: int, spare: int = 0) -> ClosedHistogram:
     """Return the histogram if its domain is closed and has ``k + spare`` candidates; both are public."""
     if not isinstance(histogram, ClosedHistogram):
         raise DomainError(
@@ -93,7 +103,7 @@ def countable(size: int, *, k: int) -> bool:
 
 
 def check_work(size: int, *, k: int, name: str) -> None:
-    """Refuse more counting than fits in memory at worst."""
+    """Raise if there is more to count than fits in memory at worst."""
     if not countable(size, k=k):
         raise ParameterError(
             f"{name} takes k * k * candidates up to {_MOST_WORK:.0e}",

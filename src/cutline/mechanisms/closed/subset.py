@@ -13,9 +13,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.histogram import ClosedHistogram, Histogram
+from cutline.histogram import Histogram
 from cutline.mechanisms.base import check_listable
-from cutline.mechanisms.closed.selector import ClosedSelector, check_work, closed, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, probabilities
@@ -39,10 +39,8 @@ class SubsetEM(ClosedSelector):
         How many candidates are drawn; fewer than there are.
     epsilon
         Of the draw.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     Notes
     -----
@@ -71,22 +69,16 @@ class SubsetEM(ClosedSelector):
     steps: ClassVar[tuple[str, ...]] = ("draw",)
     one_step: ClassVar[bool] = True
 
-    @property
-    def rate(self) -> Fraction:
-        """What a utility is multiplied by in the exponent."""
-        # The utility is a gap, and moves like one.
-        return Fraction(self.epsilon) / self.adjacency.gap_range
-
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome on a closed histogram, and return it with its cost."""
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(cells.weights(self.rate), rng=source)[0])
         return self.outcome(frozenset(candidates.named(sorted(cells.draw(drawn, source))))), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every set, to a relative 1e-12."""
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         size = candidates.size
         check_listable(math.comb(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
         counts, sets = counts_by_rank(candidates), _sets(size, self.k)
@@ -104,16 +96,11 @@ class SubsetEM(ClosedSelector):
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out."""
-        candidates = self._closed(histogram)
+        candidates = self.check_domain(histogram)
         if k != self.k:
             return 0.0
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
         return float(probabilities(cells.weights(self.rate))[0, 0])
-
-    def _closed(self, histogram: Histogram) -> ClosedHistogram:
-        candidates = closed(histogram, name=self.name, k=self.k, spare=1)
-        check_work(candidates.size, k=self.k, name=self.name)
-        return candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

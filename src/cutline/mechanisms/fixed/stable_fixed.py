@@ -56,10 +56,8 @@ class StableTopKFixed(Mechanism):
         The stability test.
     epsilon, delta
         Of Limited Domain with all k draws; the epsilon is stretched where fewer are made.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -118,12 +116,8 @@ class StableTopKFixed(Mechanism):
 
         Parameters
         ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases.
-        adjacency
-            Who is protected.
-        limits
-            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        budget, adjacency, limits
+            As of every mechanism, see `Mechanism.calibrate`.
         k
             How many items.
         max_k

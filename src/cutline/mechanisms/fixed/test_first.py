@@ -54,10 +54,8 @@ class TestFirst(Mechanism):
         The stability test of the largest gap a little under k; None to leave it out, as it must be with k = 1.
     epsilon, delta
         Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -120,12 +118,8 @@ class TestFirst(Mechanism):
 
         Parameters
         ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases.
-        adjacency
-            Who is protected.
-        limits
-            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        budget, adjacency, limits
+            As of every mechanism, see `Mechanism.calibrate`.
         k
             How many items.
         max_k

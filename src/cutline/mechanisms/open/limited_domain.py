@@ -46,10 +46,8 @@ class LimitedDomain(Mechanism):
         Of one draw.
     delta
         How little all items that only one neighbour has may weigh beside the bottom.
-    adjacency
-        Who is protected.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
@@ -99,12 +97,8 @@ class LimitedDomain(Mechanism):
 
         Parameters
         ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases.
-        adjacency
-            Who is protected.
-        limits
-            Fix the Rényi order and both limits instead of choosing them (a ledger's filter, for all releases together).
+        budget, adjacency, limits
+            As of every mechanism, see `Mechanism.calibrate`.
         k
             How many items at most.
         max_k

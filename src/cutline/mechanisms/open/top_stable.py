@@ -51,12 +51,10 @@ class TopStable(Mechanism):
         How many tests delta is shared between; at least k.
     epsilon, delta
         Of one release.
-    adjacency
-        Who is protected.
     ranks
         The order of the tests: different ranks from 1 to max_k, public. None is k down to 1.
-    budget
-        What the mechanism was calibrated for, if it was.
+    adjacency, budget
+        As of every `Mechanism`.
 
     References
     ----------
