@@ -54,6 +54,7 @@ class SubsetEM(ClosedSelector):
 
     Examples
     --------
+    >>> from cutline.histogram import ClosedHistogram
     >>> from cutline.privacy import Budget
     >>> from cutline.sampling import SeededSource
     >>> mechanism = SubsetEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
