@@ -77,8 +77,8 @@ class NoisyCounts:
             return cls(sigma=sigma, max_k=max_k, adjacency=adjacency)
 
         def fits(precision: float) -> bool:
-            ready = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
-            return rdp(budget.releases * ready.cost, budget.delta) <= budget.epsilon
+            noisy = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
+            return rdp(budget.releases * noisy.cost, budget.delta) <= budget.epsilon
 
         # zCDP is never better than the best order: its sigma is a start that fits, and is not far off.
         log = math.log(1 / budget.delta)

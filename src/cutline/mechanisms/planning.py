@@ -100,7 +100,7 @@ def plan(
     adjacency
         Who is protected.
     k
-        How many items to release; None compares the mechanisms that find where the top ends, a number those that are told.
+        How many items to release; None compares the mechanisms that find where the top ends, a number those that are given k.
     max_k
         How many counts are looked at.
     domain
@@ -130,16 +130,16 @@ def plan(
     for kind in MECHANISMS:
         if kind.accepts("k") != (k is not None) or (domain is not None and domain not in kind.domains):
             continue
-        told = {name: value for name, value in {"k": k, "max_k": max_k}.items() if kind.accepts(name)}
+        public = {name: value for name, value in {"k": k, "max_k": max_k}.items() if kind.accepts(name)}
         for parameters in kind.variants:
-            ready = kind.calibrate(budget, adjacency=adjacency, **told, **parameters)
-            options.append(_option(ready, parameters, k=k, max_k=max_k, domain=domain, prior=prior))
+            mechanism = kind.calibrate(budget, adjacency=adjacency, **public, **parameters)
+            options.append(_option(mechanism, parameters, k=k, max_k=max_k, domain=domain, prior=prior))
     ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
     return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
 
 
 def _option(
-    ready: Mechanism,
+    mechanism: Mechanism,
     parameters: Mapping[str, Any],
     *,
     k: int | None,
@@ -147,15 +147,15 @@ def _option(
     domain: str | None,
     prior: Histogram | None,
 ) -> Option:
-    closed = domain == "closed" or "open" not in ready.domains
-    gaps = [one_gap(ready.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
+    closed = domain == "closed" or "open" not in mechanism.domains
+    gaps = [one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
     return Option(
-        mechanism=ready.name,
+        mechanism=mechanism.name,
         parameters=parameters,
         gap_50=None if gaps[0] > FARTHEST else gaps[0],
         gap_95=None if gaps[1] > FARTHEST else gaps[1],
-        domains=ready.domains,
-        recall=None if prior is None else expected_recall(ready, prior, max_k=max_k, k=k),
+        domains=mechanism.domains,
+        recall=None if prior is None else expected_recall(mechanism, prior, max_k=max_k, k=k),
     )
 
 

@@ -17,7 +17,7 @@ from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
-ROWS = [  # epsilon, releases, max_k, the README's number, paper (SPEC section 4); the bars are 31, 122, 360, 236
+ROWS = [  # epsilon, releases, max_k, the README's number, the paper's own; the bars to beat are 31, 122, 360, 236
     (1.0, 1, 100, 31, 57),
     (1.0, 10, 100, 118, 184),
     (1.0, 100, 100, 351, 600),

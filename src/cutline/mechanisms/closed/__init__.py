@@ -1,1 +1,1 @@
-r"""Selectors of a told k on a closed domain, where all candidates are listed."""
+r"""Selectors of a given number of items on a closed domain, where all candidates are listed."""

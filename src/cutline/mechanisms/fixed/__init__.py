@@ -1,1 +1,1 @@
-r"""Mechanisms that are told k and try a stability test before they select."""
+r"""Mechanisms for a given k that try a stability test before they select items."""

@@ -139,27 +139,30 @@ class StableTopKFixed(Mechanism):
             rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
             return gap_needed(rest, k=k, max_k=ranks)
 
-        def build(limits: Filter) -> Any:
-            part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
-            return cls._within(limits, part, budget, adjacency=adjacency, k=k, max_k=ranks, weight=weight, test=test)
-
-        ready: Self = spend(budget, limits, needed=needed, build=build)
-        return ready
+        return spend(
+            budget,
+            limits,
+            needed=needed,
+            build=lambda limits: cls._within(
+                limits, budget, adjacency=adjacency, k=k, max_k=ranks, weight=weight, share=share, test=test
+            ),
+        )
 
     @classmethod
     def _within(
         cls,
         limits: Filter,
-        part: Filter,
         budget: Budget,
         *,
         adjacency: Adjacency,
         k: int,
         max_k: int,
         weight: float | None,
+        share: float,
         test: str,
     ) -> Self:
-        """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``part``."""
+        """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``share``."""
+        part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
         chooser, gap_test = calibrate_parts(
             replace(budget, releases=1), part, adjacency=adjacency, choices=max(max_k, 2), choose="em", test=test
         )

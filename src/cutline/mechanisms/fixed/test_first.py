@@ -232,13 +232,13 @@ class TestFirst(Mechanism):
     def _continuations(self, histogram: Histogram) -> Iterator[tuple[Continuation, float]]:
         """Yield every continuation, with its probability."""
         check_histogram(histogram, max_k=self.max_k)
-        here = 1.0
+        reached = 1.0
         for planned in self.planned_tests(histogram):
             yes, no = planned.test.chances(planned.gap, planned.slack, self.adjacency)
             continuation = complete(histogram, planned.cut, self.fallback, steps=planned.passed)
-            yield continuation, here * float(yes[0])
-            here *= float(no[0])
-        yield select_all(histogram, self.fallback, steps=planned.failed), here
+            yield continuation, reached * float(yes[0])
+            reached *= float(no[0])
+        yield select_all(histogram, self.fallback, steps=planned.failed), reached
 
     def public_parameters(self) -> dict[str, Any]:
         """Return the mechanism's own parameters as plain data."""

@@ -1,1 +1,1 @@
-r"""Selectors of a told k on an open domain, where any item may occur."""
+r"""Selectors of a given number of items on an open domain, where any item may occur."""

@@ -106,13 +106,13 @@ class LimitedDomain(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        ready = spend(
+        found = spend(
             budget,
             limits,
             needed=lambda limits: gap_needed(limits, k=k, max_k=ranks),
             build=lambda limits: cls.within(limits, k=k, max_k=ranks, adjacency=adjacency),
         )
-        return replace(ready, budget=budget)
+        return replace(found, budget=budget)
 
     @classmethod
     def within(cls, limits: Filter, *, k: int, max_k: int, adjacency: Adjacency) -> Self:

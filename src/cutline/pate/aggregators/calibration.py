@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 
-from cutline.errors import BudgetError
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
+from cutline.mechanisms.calibration import INSIDE, check_limits, follow_best_order
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.bit_table import biases
@@ -18,22 +18,11 @@ from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order
 from cutline.privacy.rules.registry import RULES
 
-INSIDE = 1 - 1e-9  # room for what curves and conversions round up
 _POLISH = 6
 _SURE = 0.95
 _SPENT = 1e-7
 _LONG_TABLE = 1500
 _FAILURE = 1e300
-
-
-def check_filter(budget: Budget, limits: Filter) -> None:
-    """Refuse a filter that admits more than the budget, or nothing."""
-    if not (budget.covers(limits) and limits.rdp > 0):
-        raise BudgetError(
-            "the filter must lie within the budget and leave something to spend",
-            f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
-            "Make it with budget.filter(order=..., delta_share=...).",
-        )
 
 
 @lru_cache(maxsize=256)
@@ -45,16 +34,17 @@ def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers:
     """
     tosses = budget.releases * coins
     if limits is not None:
-        check_filter(budget, limits)
+        check_limits(budget, limits, needs_delta=False)
         return _table(limits.order, limits.rdp, tosses, teachers)
     order = cheapest_order(budget, lambda order, rdp: margin_needed(order, rdp / tosses))
-    for _ in range(_POLISH):
-        table = _table(order, _allowed(budget, order), tosses, teachers)
-        better = best_order(_tosses(table, tosses), budget.delta)
-        if abs(better / order - 1) < 1e-7:
-            break
-        order = better
-    return table
+    return follow_best_order(
+        order,
+        lambda order: _table(order, _allowed(budget, order), tosses, teachers),
+        total=lambda table: _tosses(table, tosses),
+        delta=budget.delta,
+        rounds=_POLISH - 1,
+        close=1e-7,
+    )
 
 
 @lru_cache(maxsize=256)
@@ -139,7 +129,7 @@ def largest_precision(
         return any(RULES[rule](total, budget.delta) <= budget.epsilon for rule in rules)
 
     if limits is not None:
-        check_filter(budget, limits)
+        check_limits(budget, limits, needs_delta=False)
     return largest(fits, low=guess / 1000, high=guess * 1000, relative=1e-9)
 
 
@@ -161,13 +151,14 @@ def bit_precision(budget: Budget, limits: Filter | None, cost: Callable[[float],
         return largest(lambda x: cost(x).rdp(order) <= allowed, low=guess / 100, high=guess * 100, relative=1e-10)
 
     if limits is not None:
-        check_filter(budget, limits)
+        check_limits(budget, limits, needs_delta=False)
         return within(limits.order, limits.rdp)
     order = cheapest_order(budget, lambda order, rdp: order / rdp)
-    for _ in range(_POLISH):
-        found = within(order, _allowed(budget, order))
-        better = best_order(budget.releases * cost(found), budget.delta)
-        if abs(better / order - 1) < 1e-7:
-            break
-        order = better
-    return found
+    return follow_best_order(
+        order,
+        lambda order: within(order, _allowed(budget, order)),
+        total=lambda precision: budget.releases * cost(precision),
+        delta=budget.delta,
+        rounds=_POLISH - 1,
+        close=1e-7,
+    )
