@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, permutations
 from typing import ClassVar
 
 import numpy as np
@@ -14,9 +13,9 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import LawTooLarge
 from cutline.histogram import Histogram
-from cutline.mechanisms.base import LARGEST_LAW, check_listable
+from cutline.mechanisms.base import LARGEST_LAW
 from cutline.mechanisms.calibration import Step
-from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector
 from cutline.privacy import Cost, Pure
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, integers_below
@@ -92,22 +91,10 @@ class PermuteAndFlip(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        candidates = self.check_domain(histogram)
-        size = candidates.size
-        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
-        scores = counts_by_rank(candidates)
-        names = candidates.named(range(size))
-        chances: dict[tuple[int, ...], list[float]] = {}
-        for drawn in range(self.k):
-            sets = list(combinations(range(size), drawn))
-            left = np.ones((len(sets), size), dtype=np.int64)
-            np.put_along_axis(left, np.array(sets, dtype=np.int64).reshape(len(sets), drawn), 0, axis=1)
-            chances |= zip(sets, member_chances(scores, left, self.rate).tolist(), strict=True)
-        law: dict[Outcome, float] = {}
-        for ranks in permutations(range(size), self.k):
-            steps = (chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks))
-            law[self.outcome(tuple(names[rank] for rank in ranks))] = math.prod(steps)
-        return law
+        return self.law_of_rounds(
+            histogram,
+            lambda scores, left: member_chances(scores, left, self.rate),
+        )
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that the k drawn are exactly the top ``k``, in any order.

@@ -2,20 +2,23 @@ r"""What the selectors of a closed domain share: what they are made of, what the
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations, permutations
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cutline.arrays import IntArray
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import DomainError, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.base import Mechanism, Parameter, check_k
+from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable
 from cutline.mechanisms.calibration import Step, largest_step
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
-from cutline.release import Items, Outcome
+from cutline.release import Items, Law, Outcome
 
 _MOST_WORK = 10**8  # k times the candidates many integers of about k words, at worst
 
@@ -69,6 +72,29 @@ class ClosedSelector(Mechanism):
     def outcome(self, items: Items) -> Outcome:
         """Return the outcome in which these candidates go out."""
         return Outcome(items=items, k=self.k, steps=self.steps)
+
+    def law_of_rounds(self, histogram: Histogram, chances_of: Callable[[IntArray, IntArray], FloatArray]) -> Law:
+        """Return the law of sequences drawn one candidate after the other.
+
+        ``chances_of`` takes the candidates' counts, and rows that say which of them are left (1) or gone (0); it returns each
+        candidate's chance to be drawn next, row by row.
+        """
+        candidates = self.check_domain(histogram)
+        size = candidates.size
+        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
+        counts, names = counts_by_rank(candidates), candidates.named(range(size))
+        # What is drawn next depends on the set drawn so far and not on its order.
+        chances: dict[tuple[int, ...], list[float]] = {}
+        for drawn in range(self.k):
+            sets = list(combinations(range(size), drawn))
+            left = np.ones((len(sets), size), dtype=np.int64)
+            np.put_along_axis(left, np.array(sets, dtype=np.int64).reshape(len(sets), drawn), 0, axis=1)
+            chances |= zip(sets, chances_of(counts, left).tolist(), strict=True)
+        law: dict[Outcome, float] = {}
+        for ranks in permutations(range(size), self.k):
+            steps = (chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks))
+            law[self.outcome(tuple(names[rank] for rank in ranks))] = math.prod(steps)
+        return law
 
     def public_parameters(self) -> dict[str, Any]:
         """Return the mechanism's own parameters as plain data."""
