@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import cutline
-from cutline import api
 from cutline.demo import LANDMARKS, checkins, write_checkins
 from cutline.errors import DomainError, ParameterError, SourceError
 from cutline.mechanisms import MECHANISMS, StableTopK
 from cutline.mechanisms.base import Parameter
+from cutline.mechanisms.registry import calibrate
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12, "garage": 11}
@@ -97,7 +97,7 @@ def test_a_new_mechanism_needs_no_change_here(monkeypatch):
     with pytest.raises(DomainError, match=r"closed; got a domain that is open\. List the candidates"):
         cutline.top({"a": 900}, mechanism="closed-only")
     with pytest.raises(ParameterError, match="width"):
-        api.calibrated("closed-only", cutline.Budget(epsilon=1.0, delta=1e-6), min_k=2)
+        calibrate("closed-only", cutline.Budget(epsilon=1.0, delta=1e-6), min_k=2)
 
 
 def test_checkins_look_like_a_log():

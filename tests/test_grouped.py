@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from cutline import Budget
-from cutline.api import calibrated, count
-from cutline.cli.show_groups import grouped_dict, print_grouped
+from cutline.api import count, top_by
+from cutline.cli.show import print_answer
 from cutline.counting import count_by
 from cutline.errors import BudgetError, CutlineError, ParameterError, SourceError
-from cutline.grouped import GroupedRelease, dearest, top_by
+from cutline.grouped import GroupedRelease, dearest
 from cutline.ledger import Ledger
 from cutline.mechanisms import StableTopK
+from cutline.mechanisms.registry import calibrate
 from cutline.privacy import Adjacency, BoundedRange, Cost, Gaussian, Pure
 from cutline.sampling import SeededSource
 
@@ -63,7 +64,7 @@ def one_day(cases, day, **options):
 )
 def test_by_day_is_one_call_per_day(cases, name, candidates, parameters):
     each = Budget(epsilon=0.1, delta=1e-6, releases=len(DAYS))
-    mechanism = calibrated(
+    mechanism = calibrate(
         name, each, closed=candidates is not None, candidates=candidates and len(candidates), **parameters
     )
     table = count_by(cases, user="person", item="state", by="day", groups=DAYS, max_k=6, candidates=candidates)
@@ -276,7 +277,7 @@ def test_whole_tables_keep_their_claim_by_enumeration(bound, releases, holds):
 
 
 def shown(capsys, found):
-    print_grouped(found, header="state")
+    print_answer(found, header="state")
     return capsys.readouterr().out
 
 
@@ -289,7 +290,7 @@ def test_the_printed_table_and_its_json(cases, capsys, monkeypatch):
     assert "2020-03-12" in text
     assert "state (users, noisy)" in text
     assert text.count("guarantee ") == 1
-    plain = json.loads(json.dumps(grouped_dict(found), allow_nan=False))
+    plain = json.loads(json.dumps(found.to_dict(full=True), allow_nan=False))
     assert list(plain["groups"]) == [str(day) for day in DAYS]
     assert plain["by"] == "day"
     assert plain["cost"] == found.cost.to_dict()

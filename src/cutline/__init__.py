@@ -5,19 +5,21 @@ Names are loaded when they are first used, so that ``import cutline`` and ``cutl
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cutline.version import __version__
 
 if TYPE_CHECKING:
-    from cutline.api import count, plan, top
+    from cutline.api import count, plan, quote, top, top_by
     from cutline.errors import CutlineError
-    from cutline.grouped import top_by
     from cutline.histogram import ClosedHistogram, OpenHistogram
     from cutline.ledger import Ledger
     from cutline.mechanisms import StableTopK
     from cutline.pate.classifier import PATEClassifier
+    from cutline.pate.label import label
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
 
@@ -36,19 +38,21 @@ __all__ = [
     "StableTopK",
     "__version__",
     "count",
+    "label",
     "plan",
+    "quote",
     "top",
     "top_by",
 ]
 
 _HOMES = {
-    "cutline.api": ("count", "plan", "top"),
+    "cutline.api": ("count", "plan", "quote", "top", "top_by"),
     "cutline.errors": ("CutlineError",),
-    "cutline.grouped": ("top_by",),
     "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
     "cutline.ledger": ("Ledger",),
     "cutline.mechanisms": ("StableTopK",),
     "cutline.pate.classifier": ("PATEClassifier",),
+    "cutline.pate.label": ("label",),
     "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
     "cutline.release": ("Release",),
 }
@@ -65,3 +69,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Face(ModuleType):
+    """The package as its users see it: a verb keeps its name although a module is called the same, like ``quote``."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing a module binds its name in the package; a public verb of that name must not disappear behind it.
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

@@ -1,63 +1,29 @@
-r"""The whole way in one call: a log in, a private top set out.
+r"""The public verbs about logs: count, quote, top, top_by and plan; `cutline.label` is about ballots.
 
-Everything public is checked, and the mechanism calibrated, before a row is read: a refusal never depends on the data.
+`top` and `top_by` are one line each: they ask for a quote and run it. Everything public is checked, and the
+mechanism calibrated, before a row is read: a refusal never depends on the data.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, Unpack
 
-from cutline.counting import check, count
+from cutline.counting import count
 from cutline.counting.question import Progress
+from cutline.grouped import GroupedRelease
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
-from cutline.mechanisms import Mechanism
 from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
+from cutline.mechanisms.registry import default_max_k
 from cutline.privacy import Adjacency, Budget
+from cutline.quote import Ask, quote
 from cutline.release import Release
-from cutline.sampling import Source, resolve
-from cutline.terms import (
-    calibrated_pair,
-    checked,
-    default_max_k,
-    default_mechanism,
-    opened_books,
-    relation,
-    released,
-    terms,
-)
 
-if TYPE_CHECKING:
-    from cutline.ledger import Ledger
-
-__all__ = ["calibrated", "count", "plan", "top"]
+__all__ = ["count", "plan", "quote", "top", "top_by"]
 
 
-def top(
-    source: Any,
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    releases: int | None = None,
-    k: int | None = None,
-    max_k: int | None = None,
-    mechanism: str | None = None,
-    adjacency: Adjacency | str | None = None,
-    candidates: Sequence[Item] | None = None,
-    counts: bool = False,
-    where: str | None = None,
-    memory_limit: str | None = None,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
-    analyst: str | None = None,
-    progress: Progress | None = None,
-    rng: Source | None = None,
-    **public: Any,
-) -> Release:
+def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) -> Release:
     r"""Count distinct users per item in a log and release the top set, or withhold it.
 
     **Privacy.** (epsilon, delta)-DP for all ``releases`` together under ``adjacency``; the sentence is
@@ -98,7 +64,7 @@ def top(
         Told, now and then, the share of the counting that is done, from 0 to 1.
     rng
         None is the operating system's source; a seeded one makes a simulation, which says so and which no ledger takes.
-    **public
+    min_k, target, weight, clip, choose, test, share, ranks
         The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``,
         ``choose`` (``"em"`` or ``"argmax"``) and ``test`` (``"table"``, ``"gaussian"`` or ``"paper"``).
 
@@ -120,80 +86,70 @@ def top(
     >>> release.k, release.listed()
     (3, ['castle', 'harbour', 'museum'])
     """
-    rng = resolve(rng)
-    kind, told = checked(
-        mechanism or default_mechanism(k),
-        closed=candidates is not None,
-        candidates=None if candidates is None else len(candidates),
-        k=k,
-        max_k=max_k,
-        **public,
-    )
-    question: dict[str, Any] = {
-        "user": user,
-        "item": item,
-        "where": where,
-        "candidates": candidates,
-        "memory_limit": memory_limit,
-    }
-    with opened_books(ledger, dataset=dataset, analyst=analyst) as books:
-        protects, budget, limits = terms(
-            books, dataset, rng, adjacency=adjacency, user=user, epsilon=epsilon, delta=delta, releases=releases
-        )
-        counted = max(k or max_k or default_max_k(k), *(told.get("ranks") or (1,))) if counts else None
-        ready, noisy = calibrated_pair(kind, budget, limits, adjacency=protects, told=told, counted=counted)
-        looked_at = max(getattr(ready, "max_k", 0), max_k or 0) or default_max_k(k)
-
-        def work() -> Release:
-            return released(ready, noisy, count(source, **question, max_k=looked_at, progress=progress), rng)
-
-        if books is None or dataset is None:
-            return work()
-        check(source, **question)  # a typo in a name is refused before it costs anything
-        return books.run(
-            work,
-            cost=ready.cost if noisy is None else ready.cost + noisy.cost,
-            mechanism=ready.describe() | ({} if noisy is None else {"counts": noisy.describe()}),
-            dataset=dataset,
-            analyst=analyst,
-        )
+    return quote(**ask).run(source, progress=progress)
 
 
-def calibrated(
-    name: str,
-    budget: Budget,
+def top_by(
+    source: Any,
     *,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-    closed: bool | None = None,
-    candidates: int | None = None,
-    k: int | None = None,
-    max_k: int | None = None,
-    **public: Any,
-) -> Mechanism:
-    """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
+    by: str,
+    groups: Iterable[Item],
+    max_groups_per_user: int | None = None,
+    key: str | bytes | None = None,
+    progress: Progress | None = None,
+    **ask: Unpack[Ask],
+) -> GroupedRelease:
+    r"""Count distinct users per group and item in one pass, and release the top set of every group, or withhold it.
+
+    **Privacy.** (epsilon, delta)-DP for one user joining or leaving, for the whole table and all ``releases`` of such tables
+    together [docs/groups.md]. One user counts in at most m = min(number of groups, ``max_groups_per_user``) groups, so each
+    group's mechanism is calibrated for ``releases * m`` releases.
 
     Parameters
     ----------
-    name
-        A registered name.
-    budget
-        What it may spend.
+    source
+        A log, as for `cutline.count`; not ready counts.
+    user, item, by
+        The columns that name who did something, what it was, and the group of the row.
+    groups
+        All groups of the table, a public list; rows of other groups are ignored, a group without rows is released like any.
+    max_groups_per_user
+        Let each user count in at most this many of the groups, chosen by a hash of the user, the group and ``key`` that reads
+        the user's own rows alone. None lets users count in every group, which costs more the more groups there are.
+    key
+        What the hash is keyed with; anything that was not derived from the log.
+    epsilon, delta, releases
+        The total budget, and how many tables of this kind share it; 1, 1e-6 and 1 by default. With a ledger and neither epsilon
+        nor delta, one table takes one ``releases``-th of the dataset's budget, by default as for any release of the usual kind.
     adjacency
-        Who is protected.
-    closed
-        Whether it will be given a closed domain; None if that is not known yet.
-    candidates
-        How many candidates a closed domain has; passed on if the mechanism asks for it.
-    k
-        How many items to release; for mechanisms that are told.
-    max_k
-        How many counts will be looked at; passed on if the mechanism asks for it.
-    **public
-        The mechanism's own parameters.
+        None or ``"add-remove"``: a user whose rows change can leave m groups and enter m others.
+    ledger, dataset, analyst
+        On whose account: m times the dearest path of one group is reserved before a row is read, and settled to what ran.
+    k, max_k, mechanism, candidates, counts, where, memory_limit, progress, rng, and a mechanism's own parameters
+        As for `cutline.top`, for every group.
+
+    Returns
+    -------
+    GroupedRelease
+        One `Release` per group and the guarantee of the whole table.
+
+    Raises
+    ------
+    CutlineError
+        For a public reason only: a parameter, a path, a column, the caller's own groups and candidates.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from cutline.sampling import SeededSource
+    >>> rows = [(n, day, "castle") for n in range(400) for day in ("mon", "tue")] + [(n, "mon", "harbour") for n in range(390)]
+    >>> log = pyarrow.table(dict(zip(("who", "day", "where"), zip(*rows, strict=True), strict=True)))
+    >>> found = top_by(log, user="who", item="where", by="day", groups=["mon", "tue", "wed"], max_k=5, rng=SeededSource(0))
+    >>> {day: release.listed() for day, release in found.releases.items()}
+    {'mon': ['castle', 'harbour'], 'tue': ['castle'], 'wed': None}
     """
-    kind, told = checked(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **public)
-    ready: Mechanism = kind.calibrate(budget, adjacency=relation(adjacency), **told)
-    return ready
+    asked = quote(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key, **ask)
+    return asked.run(source, progress=progress)
 
 
 def plan(
@@ -218,4 +174,4 @@ def plan(
     max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
-    return compare(budget, adjacency=relation(adjacency), k=k, max_k=max_k, domain=domain, prior=known)
+    return compare(budget, adjacency=Adjacency.parse(adjacency), k=k, max_k=max_k, domain=domain, prior=known)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from cutline.histogram import Item, item_key
 from cutline.privacy import Budget, Cost
@@ -87,6 +87,8 @@ class Release:
         True if the draw came from a seeded generator: a simulation, not a release.
     reserved
         The cost of the dearest path, if another than the one that ran: what a guarantee without a budget states.
+    account
+        The account that paid, as it was afterwards, as plain data; None without a ledger.
     """
 
     outcome: Outcome
@@ -96,6 +98,7 @@ class Release:
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
     reserved: Cost | None = None
+    account: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
@@ -138,14 +141,11 @@ class Release:
     @property
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, releases, adjacency; the worst case, never a refund."""
-        epsilon, delta, releases = self._stated()
-        span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
-        parameters = ", ".join(f"{k} = {v}" for k, v in self.mechanism.items() if k in ("max_k", "k"))
-        sentence = (
-            f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {self.cost.adjacency.protects}; covers {span}, "
-            f"whatever the outcome; {self.mechanism['name']} with {parameters}."
-        )
-        return sentence + (" Drawn with a seeded generator: a simulation, not a release." if self.seeded else "")
+        return state_guarantee(self.mechanism, worst=self.reserved or self.cost, budget=self.budget, seeded=self.seeded)
+
+    def with_account(self, account: Mapping[str, Any]) -> Self:
+        """Return the same release together with the account that paid for it, as it is afterwards."""
+        return replace(self, account=account)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         r"""Return everything as plain data for JSON.
@@ -163,10 +163,10 @@ class Release:
             when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
             ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,
             see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``guarantee``: one sentence.
-            ``seeded``: whether it is a simulation. ``version``: of the package.
+            ``seeded``: whether it is a simulation. ``ledger``: the account that paid, afterwards. ``version``: of the package.
         """
         listed = self.listed()
-        _, delta, _ = self._stated()
+        _, delta, _ = _stated(self.reserved or self.cost, self.budget)
         return {
             "status": str(self.status),
             "released": self.released,
@@ -177,17 +177,30 @@ class Release:
             "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
             "guarantee": self.guarantee,
             "seeded": self.seeded,
+            "ledger": self.account,
             "version": __version__,
         }
 
-    def _stated(self) -> tuple[float, float, int]:
-        """Return the budget if the cost fits it; otherwise the mechanism was not built for it, and the cost speaks."""
-        worst = self.reserved or self.cost
-        if self.budget is not None and self.budget.fits(worst):
-            return self.budget.epsilon, self.budget.delta, self.budget.releases
-        delta = self.budget.delta if self.budget is not None else _STATED_DELTA
-        delta = delta if 2 * worst.delta < delta else min(2 * worst.delta, (1 + worst.delta) / 2)
-        return worst.epsilon(delta), delta, 1
+
+def state_guarantee(mechanism: Mapping[str, Any], *, worst: Cost, budget: Budget | None, seeded: bool) -> str:
+    """Return the sentence of a release whose dearest path costs ``worst``; it does not depend on the outcome."""
+    epsilon, delta, releases = _stated(worst, budget)
+    span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
+    parameters = ", ".join(f"{k} = {v}" for k, v in mechanism.items() if k in ("max_k", "k"))
+    sentence = (
+        f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {worst.adjacency.protects}; covers {span}, "
+        f"whatever the outcome; {mechanism['name']} with {parameters}."
+    )
+    return sentence + (" Drawn with a seeded generator: a simulation, not a release." if seeded else "")
+
+
+def _stated(worst: Cost, budget: Budget | None) -> tuple[float, float, int]:
+    """Return the budget if the cost fits it; otherwise the mechanism was not built for it, and the cost speaks."""
+    if budget is not None and budget.fits(worst):
+        return budget.epsilon, budget.delta, budget.releases
+    delta = budget.delta if budget is not None else _STATED_DELTA
+    delta = delta if 2 * worst.delta < delta else min(2 * worst.delta, (1 + worst.delta) / 2)
+    return worst.epsilon(delta), delta, 1
 
 
 def _plain(item: Item) -> bool | int | float | str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +15,15 @@ import numpy.typing as npt
 
 from cutline.arrays import Int8Array
 from cutline.errors import ColumnTypeError, ParameterError, SourceError
+from cutline.pate.label import BallotBox
 from cutline.pate.labels import MISSING
 
 _LABELS = (".npz", ".parquet", ".csv")
 _MOST = np.uint64(2**62)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class BallotBox:
-    """Votes (queries, labels), or ballots (teachers, queries, labels) with their scores if there are any; private."""
-
-    votes: npt.NDArray[Any] | None = None
-    ballots: npt.NDArray[Any] | None = None
-    scores: npt.NDArray[Any] | None = None
-    names: tuple[str, ...]
-
-    @property
-    def queries(self) -> int:
-        """How many queries there are; public."""
-        return int(self._told().shape[-2])
-
-    def _told(self) -> npt.NDArray[Any]:
-        told = self.votes if self.votes is not None else self.ballots
-        assert told is not None  # noqa: S101 - one of them is always there
-        return told
-
-
-def read_ballots(path: Path) -> BallotBox:
-    """Open a file of votes or ballots."""
+def read_ballots(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
+    """Open a file of votes or ballots, and return it with the names of its labels."""
     if path.suffix.lower() == ".npz":
         return _read_arrays(path)
     if path.suffix.lower() == ".parquet":
@@ -51,7 +31,7 @@ def read_ballots(path: Path) -> BallotBox:
     raise SourceError("votes must come in an .npz or a .parquet file", f"{str(path)!r}", "Save them with numpy.savez.")
 
 
-def _read_arrays(path: Path) -> BallotBox:
+def _read_arrays(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             held = {name: file[name] for name in ("votes", "ballots", "scores") if name in file.files}
@@ -78,10 +58,10 @@ def _read_arrays(path: Path) -> BallotBox:
             "scores must be numbers in the shape of the ballots", f"{scores.dtype} of shape {scores.shape}", ""
         )
     names = tuple(f"label_{i}" for i in range(array.shape[-1]))
-    return BallotBox(names=names, **{name: array}, scores=scores)
+    return BallotBox.of(array, scores), names
 
 
-def _read_table(path: Path) -> BallotBox:
+def _read_table(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -101,7 +81,7 @@ def _read_table(path: Path) -> BallotBox:
         )
     # A missing number is nobody's vote: to refuse it would refuse a cell.
     columns = [_signed(pc.fill_null(column, 0).to_numpy()) for column in table.columns]
-    return BallotBox(names=tuple(schema.names), votes=np.column_stack(columns))
+    return BallotBox.of(np.column_stack(columns)), tuple(schema.names)
 
 
 def _signed(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

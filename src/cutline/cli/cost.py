@@ -40,17 +40,16 @@ def cost(
       cutline cost --epsilon 1 --releases 10
       cutline cost --test paper --json
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.api import calibrated
     from cutline.cli.show import working
+    from cutline.mechanisms.registry import calibrate, default_max_k, default_mechanism
     from cutline.privacy import Budget
-    from cutline.terms import default_max_k, default_mechanism
 
     max_k = default_max_k(k) if max_k is None else max_k
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     wishes = o.given(min_k=min_k, target=target, weight=weight, clip=clip)
     cut = k or target or min_k or 1
     with working("Calibrating"):
-        ready: Any = calibrated(
+        chosen = calibrate(
             mechanism or default_mechanism(k),
             budget,
             adjacency=str(adjacency),
@@ -59,36 +58,36 @@ def cost(
             **wishes,
             **o.given(choose=choose, test=test),
         )
-        rules = dict((releases * ready.cost).epsilons(delta))
-        gap = gap_needed(ready, max_k=max_k, cut=cut)
-        paper = calibrated("stable-top-k", budget, adjacency=str(adjacency), max_k=max_k, **wishes, test="paper")
+        rules = dict((releases * chosen.cost).epsilons(delta))
+        gap = gap_needed(chosen, max_k=max_k, cut=cut)
+        paper = calibrate("stable-top-k", budget, adjacency=str(adjacency), max_k=max_k, **wishes, test="paper")
         paper_gap = gap_needed(paper, max_k=max_k, cut=cut)
     if not as_json:
-        _print(ready, budget, rules, gap, paper_gap)
+        _print(chosen, budget, rules, gap, paper_gap)
         return
     print_json(
         {
-            "mechanism": dict(ready.describe()),
-            "adjacency": str(ready.adjacency),
+            "mechanism": dict(chosen.describe()),
+            "adjacency": str(chosen.adjacency),
             "delta": delta,
             "releases": releases,
             "epsilon": rules,
             "one_gap": gap,
             "one_gap_paper": paper_gap,
-            "cost": ready.cost.to_dict(),
+            "cost": chosen.cost.to_dict(),
         }
     )
 
 
-def gap_needed(ready: Any, *, max_k: int, cut: int = 1) -> int | None:
+def gap_needed(chosen: Any, *, max_k: int, cut: int = 1) -> int | None:
     """Return the one-gap number, or None where no gap is enough."""
     from cutline.mechanisms.one_gap import one_gap
 
-    gap = one_gap(ready.chance, max_k=max_k, k=cut, closed="open" not in ready.domains)
+    gap = one_gap(chosen.chance, max_k=max_k, k=cut, closed="open" not in chosen.domains)
     return gap if gap <= 2**30 else None
 
 
-def _print(ready: Any, budget: Budget, rules: Mapping[str, float], gap: int | None, paper_gap: int | None) -> None:
+def _print(chosen: Any, budget: Budget, rules: Mapping[str, float], gap: int | None, paper_gap: int | None) -> None:
     from rich.table import Table
 
     from cutline.cli.show import parameters, print_facts, print_titled, results
@@ -105,9 +104,9 @@ def _print(ready: Any, budget: Budget, rules: Mapping[str, float], gap: int | No
     print_facts(
         console,
         {
-            "mechanism": parameters(ready.describe()),
-            **{f"use {i}": use_in_words(use) for i, use in enumerate(ready.cost.uses, 1)},
-            "protects": ready.adjacency.protects,
+            "mechanism": parameters(chosen.describe()),
+            **{f"use {i}": use_in_words(use) for i, use in enumerate(chosen.cost.uses, 1)},
+            "protects": chosen.adjacency.protects,
             "one-gap number": f"{in_words(gap)} (the paper's mechanism at this budget: {in_words(paper_gap)})",
         },
     )

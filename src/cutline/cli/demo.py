@@ -39,9 +39,10 @@ def demo(
     from cutline import api
     from cutline.cli.cost import gap_needed
     from cutline.cli.files import check_plot
-    from cutline.cli.show import release_dict, talk, working
+    from cutline.cli.show import talk, working
     from cutline.demo import write_checkins
     from cutline.histogram import OpenHistogram
+    from cutline.mechanisms.registry import calibrate
     from cutline.privacy import Budget
     from cutline.sampling import SeededSource
 
@@ -58,13 +59,13 @@ def demo(
     assert isinstance(counts, OpenHistogram)  # noqa: S101 - for the type checker; no candidates were given
     budget = release.budget or Budget(epsilon=1.0, delta=1e-6)
     needed = {
-        test: gap_needed(api.calibrated("stable-top-k", budget, max_k=_MAX_K, test=test), max_k=_MAX_K)
+        test: gap_needed(calibrate("stable-top-k", budget, max_k=_MAX_K, test=test), max_k=_MAX_K)
         for test in ("table", "paper")
     }
     if as_json:
         true_k = _true_cut(counts)
         print_json(
-            release_dict(release)
+            release.to_dict()
             | {
                 "true_k": true_k,
                 "true_items": sorted(map(str, counts.top(true_k))),

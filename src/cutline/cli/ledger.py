@@ -2,7 +2,6 @@ r"""``cutline ledger``: budgets that cannot be overspent. Each command opens the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -190,43 +189,20 @@ def close(books: Books, dataset: Dataset, as_json: o.AsJson = False) -> None:
         _show_account(opened.show(dataset), as_json=as_json)
 
 
-def account_facts(account: Account) -> dict[str, str]:
-    """Return an account as names and values for people to read."""
-    from cutline.cli.show import printable
-
-    budget, limits = account.budget, account.filter
-    remaining = f"{account.remaining_releases} of {budget.releases} releases of the usual kind"
-    facts = {
-        "dataset": f"{printable(account.dataset)} ({account.state}), owned by {printable(account.owner)}",
-        "budget": f"epsilon = {budget.epsilon:.6g}, delta = {budget.delta:.3g}",
-        "used": f"{_percent(account.used['rdp'])} of the Rényi limit, {_percent(account.used['delta'])} of the delta limit",
-        "left": remaining if account.closed is None else "nothing: closed for good",
-        "protects": account.adjacency.protects + (f", as named by {printable(account.unit)}" if account.unit else ""),
-        "filter": f"order = {limits.order:.4g}, rdp = {limits.rdp:.4g}, delta = {limits.delta:.3g}",
-        "entries": f"{account.entries:,}",
-    }
-    for analyst in account.analysts:
-        used = analyst.used
-        facts[f"analyst {printable(analyst.name)}"] = (
-            "no limit of their own" if used is None else f"{_percent(max(used.values()))} of their limit used"
-        )
-    return facts | {"guarantee": account.guarantee}
-
-
 def _show_account(account: Account, *, as_json: bool) -> None:
     if as_json:
         print_json(account.to_dict())
         return
-    from cutline.cli.show import print_facts, results
+    from cutline.cli.show import account_facts, print_facts, results
 
-    print_facts(results(), account_facts(account))
+    print_facts(results(), account_facts(account.to_dict()))
 
 
 def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
     if as_json:
         print_json({"datasets": [account.to_dict() for account in accounts]})
         return
-    from cutline.cli.show import printable
+    from cutline.cli.show import percent, printable
 
     rows = [
         (
@@ -235,7 +211,7 @@ def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
             account.state,
             f"{account.budget.epsilon:.4g}",
             f"{account.budget.delta:.3g}",
-            _percent(max(account.used.values())),
+            percent(max(account.used.values())),
             f"{account.remaining_releases} of {account.budget.releases}",
         )
         for account in accounts
@@ -244,7 +220,7 @@ def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
 
 
 def _show_entries(account: Account, entries: list[Entry]) -> None:
-    from cutline.cli.show import printable
+    from cutline.cli.show import percent, printable
 
     rows = []
     for entry in entries:
@@ -255,8 +231,8 @@ def _show_entries(account: Account, entries: list[Entry]) -> None:
                 entry.at[:19].replace("T", " "),
                 printable(entry.analyst or "-"),
                 printable(entry.mechanism.get("name", "?")),
-                _percent(float(100 * rdp)),
-                _percent(float(100 * delta)),
+                percent(float(100 * rdp)),
+                percent(float(100 * delta)),
                 "settled" if entry.state == "settled" else "charged in full",
             )
         )
@@ -275,8 +251,3 @@ def _print_table(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str
     for row in rows:
         table.add_row(*row)
     print_titled(results(), title, table)
-
-
-def _percent(value: float) -> str:
-    """Return one decimal, rounded up: what is used is never shown as less."""
-    return f"{math.ceil(round(10 * value, 6)) / 10:.1f} %"

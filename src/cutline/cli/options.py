@@ -47,6 +47,19 @@ Mechanism = Annotated[
 Epsilon = Annotated[float, typer.Option(metavar="E", help="Total epsilon of all releases.")]
 Delta = Annotated[float, typer.Option(metavar="D", help="Total delta of all releases.")]
 Releases = Annotated[int, typer.Option(metavar="T", help="How many releases of this kind share the budget.")]
+AskedEpsilon = Annotated[
+    float | None,
+    typer.Option(metavar="E", help="Total epsilon of all releases.  [default: 1, with --ledger the dataset's share]"),
+]
+AskedDelta = Annotated[
+    float | None,
+    typer.Option(metavar="D", help="Total delta of all releases.  [default: 1e-6, with --ledger the dataset's share]"),
+]
+Ledger = Annotated[
+    str | None, typer.Option(metavar="URL", help="Charge the release to these books; see cutline ledger.")
+]
+Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The account in the ledger.")]
+Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the ledger.")]
 K = Annotated[int | None, typer.Option("--k", metavar="K", help="How many items to release; without it, k is found.")]
 MaxK = Annotated[
     int | None,

@@ -2,9 +2,8 @@ r"""``cutline pate``: teachers' votes in, private labels out."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,10 +11,7 @@ from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
 
 if TYPE_CHECKING:
-    from cutline.cli.ballots import BallotBox
-    from cutline.pate import Aggregator, Labels
-    from cutline.pate.paying import Account
-    from cutline.privacy import Budget
+    from cutline.pate.labels import Labels
 
 
 @guarded
@@ -34,23 +30,25 @@ def pate(
             metavar="N", help="How many teachers there are; public.  [default for ballots: as many as the file has]"
         ),
     ] = None,
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Total epsilon of all queries.")] = 1.0,
-    delta: Annotated[float, typer.Option(metavar="D", help="Total delta of all queries.")] = 1e-6,
+    epsilon: o.AskedEpsilon = None,
+    delta: o.AskedDelta = None,
     aggregator: Annotated[str, typer.Option(metavar="NAME", help="How votes become labels.")] = "optimal-vote",
     adjacency: Annotated[
-        o.Relation, typer.Option(help="What may change: a ballot in any way, or its being there (as in the paper).")
-    ] = o.Relation.REPLACE,
+        o.Relation | None,
+        typer.Option(
+            help="What may change: a ballot in any way, or its being there (as in the paper).  "
+            "[default: replace, with --ledger the dataset's]"
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Cut every ballot to its N surest labels; needs ballots.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the labels go: .npz, .parquet or .csv.")
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(metavar="URL", help="The ledger that pays: a SQLite file or a postgresql:// address.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset in the ledger.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, if the ledger wants to know.")] = None,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
+    analyst: o.Analyst = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
 ) -> None:
@@ -64,81 +62,41 @@ def pate(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.ballots import check_labels_file, read_ballots, write_labels
     from cutline.cli.show import talk, working
-    from cutline.pate.paying import opened, released
-    from cutline.privacy import Budget
+    from cutline.errors import UnsettledError
+    from cutline.pate.label import label
+    from cutline.pate.labels import Labels
 
     check_labels_file(out, needed=not as_json)
-    box = read_ballots(ballots)
-    budget = Budget(epsilon=epsilon, delta=delta, releases=box.queries)
-    with _books(ledger) as books, working("Drawing labels"):
-        account = opened(books, dataset, analyst, seeded=False)
-        ready = _calibrated(box, aggregator, budget, account, teachers, str(adjacency), limit)
-        labels, unsettled = released(lambda: _draw(ready, box), account=account, aggregator=ready, queries=box.queries)
+    box, names = read_ballots(ballots)
+    unsettled: UnsettledError | None = None
+    with working("Drawing labels"):
+        try:
+            labels = label(
+                box,
+                teachers=teachers,
+                aggregator=aggregator,
+                limit=limit,
+                epsilon=epsilon,
+                delta=delta,
+                adjacency=None if adjacency is None else str(adjacency),
+                ledger=ledger,
+                dataset=dataset,
+                analyst=analyst,
+            )
+        except UnsettledError as error:  # paid for in full, so the labels go to their file all the same
+            if not isinstance(error.release, Labels):
+                raise
+            labels, unsettled = error.release, error
     if out is not None:
-        write_labels(out, labels.values, box.names, labels.guarantee)
+        write_labels(out, labels.values, names, labels.guarantee)
     if as_json:
-        plain = labels.to_dict(full=full) | {"unsettled": None if unsettled is None else unsettled.to_dict()}
-        print_json(
-            plain if out is None else plain | {"labels": None}
-        )  # those that went to a file are not printed again
+        shown = {} if out is None else {"labels": None}  # those that went to a file are not printed again
+        print_json(labels.to_dict(full=full) | shown | {"unsettled": unsettled and unsettled.to_dict()})
         return
     _print(labels)
     talk().print(f"Labels written to {out}", soft_wrap=True)
-    if unsettled is not None:  # the labels are paid for in full, and in their file: this is news, not a refusal
+    if unsettled is not None:
         raise unsettled
-
-
-def _books(url: str | None) -> AbstractContextManager[Any]:
-    if url is None:
-        return nullcontext()
-    from cutline.ledger import Ledger
-
-    return Ledger(url)
-
-
-def _calibrated(
-    box: BallotBox,
-    name: str,
-    budget: Budget,
-    account: Account | None,
-    teachers: int | None,
-    adjacency: str,
-    limit: int | None,
-) -> Aggregator:
-    """Return the aggregator, or refuse for a public reason."""
-    from cutline.errors import ParameterError
-    from cutline.pate.by_name import calibrated
-
-    if teachers is None:
-        if box.ballots is None:
-            raise ParameterError(
-                "the number of teachers is public, and never read from their votes",
-                "no --teachers",
-                "Pass --teachers N.",
-            )
-        teachers = len(box.ballots)
-    if limit is not None and box.ballots is None:
-        raise ParameterError(
-            "a ballot limit needs the ballots: votes do not show who cast them", "--limit with votes", "Leave it out."
-        )
-    ready = calibrated(
-        name,
-        budget,
-        teachers=teachers,
-        labels=len(box.names),
-        adjacency=adjacency,
-        limits=None if account is None else account.filter(budget),
-        limit=limit,
-    )
-    if box.votes is not None and (ready.limit is not None or ready.width != box.votes.shape[1]):
-        raise ParameterError(f"{name} counts ballots in its own way", "a file of votes", "Save the ballots instead.")
-    return ready
-
-
-def _draw(aggregator: Aggregator, box: BallotBox) -> Labels:
-    votes = box.votes if box.ballots is None else aggregator.tally(box.ballots, box.scores)
-    assert votes is not None  # noqa: S101 - a box holds one or the other
-    return aggregator.release(votes)
 
 
 def _print(labels: Labels) -> None:

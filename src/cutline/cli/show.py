@@ -6,6 +6,7 @@ Consoles take every text literally (no markup, no emoji codes), and items pass t
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cutline import __version__
+from cutline.grouped import GroupedRelease
 from cutline.release import Release
 
 
@@ -67,15 +68,6 @@ def printable(item: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(item))
 
 
-def plain(item: object) -> Any:
-    """Return the item as JSON can hold it: numbers and truth values as they are, the rest as text."""
-    if item is None or isinstance(item, bool | int | str):
-        return item
-    if isinstance(item, float) and abs(item) < float("inf"):
-        return item
-    return str(item)
-
-
 def print_facts(console: Console, pairs: Mapping[str, str]) -> None:
     """Print names and values in two columns, folded at the width of the console."""
     margin = max(map(len, pairs)) + 2
@@ -103,6 +95,55 @@ def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] |
     return table
 
 
+def print_answer(answer: Release | GroupedRelease, *, header: str) -> None:
+    """Print what became public on standard output; ``header`` names the items."""
+    console = results()
+    if isinstance(answer, GroupedRelease):
+        mechanism = next(iter(answer.releases.values())).mechanism
+        print_titled(console, _table_headline(answer), _group_table(header, answer))
+    elif answer.items is None:
+        mechanism = answer.mechanism
+        console.print(headline(answer) + "\n", style="bold")
+    else:
+        mechanism = answer.mechanism
+        print_titled(console, headline(answer), item_table(header, answer.listed() or (), answer.counts))
+    print_facts(console, {"guarantee": answer.guarantee, "mechanism": parameters(mechanism)})
+    if answer.account is not None:
+        facts = account_facts(answer.account)
+        print_facts(
+            console, {**{name: facts[name] for name in ("dataset", "used", "left")}, "in all": facts["guarantee"]}
+        )
+
+
+def _table_headline(table: GroupedRelease) -> str:
+    shown = sum(release.released for release in table.releases.values())
+    ordered = any(isinstance(release.items, tuple) for release in table.releases.values())
+    return f"The top by {printable(table.by)}: {shown} of {len(table.releases)} released, {_order(ordered)}"
+
+
+def _group_table(header: str, grouped: GroupedRelease) -> Table:
+    """Return one row per group."""
+    counted = any(release.counts is not None for release in grouped.releases.values())
+    table = Table()
+    table.add_column(printable(grouped.by), overflow="fold")
+    table.add_column("k", justify="right")
+    table.add_column(f"{printable(header)}{' (users, noisy)' if counted else ''}", overflow="fold")
+    for group, release in grouped.releases.items():
+        table.add_row(printable(group), str(release.k) if release.k else "", _items_in_words(release))
+    return table
+
+
+def _items_in_words(release: Release) -> str:
+    listed, counts = release.listed(), release.counts
+    if listed is None:
+        return "withheld"
+    return ", ".join(printable(item) + ("" if counts is None else f" ({counts[item]:,})") for item in listed)
+
+
+def _order(ordered: bool) -> str:
+    return "in their released order" if ordered else "in item order, not by rank"
+
+
 def headline(release: Release) -> str:
     """Say in one line what came out."""
     if release.items is None:
@@ -110,8 +151,34 @@ def headline(release: Release) -> str:
         return f"Withheld: {where} did not pass the stability test, so no item is shown."
     shown = len(release.items)
     fewer = "" if shown == release.k else f" ({shown} of them)"
-    order = "in their released order" if isinstance(release.items, tuple) else "in item order, not by rank"
-    return f"The top {release.k}{fewer}, {order}"
+    return f"The top {release.k}{fewer}, {_order(isinstance(release.items, tuple))}"
+
+
+def percent(value: float) -> str:
+    """Print one decimal, rounded up: what is used is never shown as less."""
+    return f"{math.ceil(round(10 * value, 6)) / 10:.1f} %"
+
+
+def account_facts(account: Mapping[str, Any]) -> dict[str, str]:
+    """Return an account (`Account.to_dict()`) as names and values for a person."""
+    budget, limits, used = account["budget"], account["filter"], account["used_percent"]
+    unit = f", as named by {printable(account['unit'])}" if account["unit"] else ""
+    facts = {
+        "dataset": f"{printable(account['dataset'])} ({account['state']}), owned by {printable(account['owner'])}",
+        "budget": f"epsilon = {budget['epsilon']:.6g}, delta = {budget['delta']:.3g}",
+        "used": f"{percent(used['rdp'])} of the Rényi limit, {percent(used['delta'])} of the delta limit",
+        "left": f"{account['remaining_releases']} of {budget['releases']} releases of the usual kind"
+        if account["closed"] is None
+        else "nothing: closed for good",
+        "protects": account["protects"] + unit,
+        "filter": f"order = {limits['order']:.4g}, rdp = {limits['rdp']:.4g}, delta = {limits['delta']:.3g}",
+        "entries": f"{account['entries']:,}",
+    }
+    for analyst in account["analysts"]:
+        share = analyst["used_percent"]
+        said = "no limit of their own" if share is None else f"{percent(max(share.values()))} of their limit used"
+        facts[f"analyst {printable(analyst['analyst'])}"] = said
+    return facts | {"guarantee": account["guarantee"]}
 
 
 def parameters(described: Mapping[str, Any]) -> str:
@@ -126,38 +193,6 @@ def _in_words(pairs: Mapping[str, Any]) -> str:
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     return ", ".join(f"{k} = {word(v)}" for k, v in pairs.items())
-
-
-def print_release(release: Release, *, header: str) -> None:
-    """Print a release on standard output."""
-    console = results()
-    listed = release.listed()
-    if listed is None:
-        console.print(headline(release) + "\n", style="bold")
-    else:
-        print_titled(console, headline(release), item_table(header, listed, release.counts))
-    print_facts(console, {"guarantee": release.guarantee, "mechanism": parameters(release.mechanism)})
-
-
-def release_dict(release: Release) -> dict[str, Any]:
-    """Return the object that ``top --json`` prints."""
-    listed, budget = release.listed(), release.budget
-    return {
-        "released": release.released,
-        "items": None if listed is None else [plain(item) for item in listed],
-        "ordered": isinstance(release.items, tuple),
-        "k": release.k,
-        "mechanism": dict(release.mechanism),
-        "adjacency": str(release.cost.adjacency),
-        "epsilon": budget.epsilon if budget else None,
-        "delta": budget.delta if budget else None,
-        "releases": budget.releases if budget else None,
-        "cost": release.cost.to_dict(),
-        "counts": None if release.counts is None else [int(release.counts[item]) for item in listed or ()],
-        "guarantee": release.guarantee,
-        "seeded": release.seeded,
-        "version": __version__,
-    }
 
 
 def where(domains: Sequence[str]) -> str:

@@ -2,17 +2,13 @@ r"""``cutline top``: a log in, a private top set out."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
-
-if TYPE_CHECKING:
-    from cutline.ledger import Account
 
 
 @guarded
@@ -22,14 +18,8 @@ def top(
     ],
     user: Annotated[str, typer.Option(metavar="COL", help="The column that says who.")],
     item: Annotated[str, typer.Option(metavar="COL", help="The column that says what.")],
-    epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="Total epsilon of all releases.  [default: 1, with --ledger the dataset's]"),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(metavar="D", help="Total delta of all releases.  [default: 1e-6, with --ledger the dataset's]"),
-    ] = None,
+    epsilon: o.AskedEpsilon = None,
+    delta: o.AskedDelta = None,
     releases: Annotated[
         int | None,
         typer.Option(
@@ -81,13 +71,12 @@ def top(
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(metavar="URL", help="Charge the release to these books; see cutline ledger.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The account in the ledger.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the ledger.")] = None,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
+    analyst: o.Analyst = None,
     plot: o.Plot = None,
     as_json: o.AsJson = False,
+    full: o.Full = False,
 ) -> None:
     """Release the top items of a log, or withhold them.
 
@@ -100,60 +89,47 @@ def top(
       cutline top checkins.parquet --user user_id --item venue --ledger books.db --dataset checkins
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot, read_list
-    from cutline.cli.show import counting, print_release, release_dict, talk
+    from cutline.cli.show import counting, print_answer, talk
+    from cutline.quote import quote
 
     check_plot(plot)
     _check_groups(by, groups, max_groups_per_user, plot)
-    asked: dict[str, Any] = {
-        "user": user,
-        "item": item,
-        "epsilon": epsilon,
-        "delta": delta,
-        "releases": releases,
-        "k": k,
-        "max_k": max_k,
-        "mechanism": mechanism,
-        "adjacency": None if adjacency is None else str(adjacency),
-        "candidates": None if candidates is None else read_list(candidates, "the candidates"),
-        "counts": counts,
-        "where": where,
-        "memory_limit": memory_limit,
-        "ledger": ledger,
-        "dataset": dataset,
-        "analyst": analyst,
+    table = {} if by is None else {"by": by, "groups": groups and read_list(groups, "the groups")}
+    asked = quote(
+        **o.given(**table, max_groups_per_user=max_groups_per_user),
+        user=user,
+        item=item,
+        epsilon=epsilon,
+        delta=delta,
+        releases=releases,
+        k=k,
+        max_k=max_k,
+        mechanism=mechanism,
+        adjacency=None if adjacency is None else str(adjacency),
+        candidates=None if candidates is None else read_list(candidates, "the candidates"),
+        counts=counts,
+        where=where,
+        memory_limit=memory_limit,
+        ledger=ledger,
+        dataset=dataset,
+        analyst=analyst,
         **o.given(min_k=min_k, target=target, weight=weight, clip=clip, choose=choose, test=test),
-    }
+    )
     with counting("Counting distinct users per item") as progress:
-        if by is not None and groups is not None:
-            from cutline.cli.show_groups import grouped_dict, print_grouped
-            from cutline.grouped import top_by
-
-            listed = read_list(groups, "the groups")
-            table = top_by(
-                log, by=by, groups=listed, max_groups_per_user=max_groups_per_user, progress=progress, **asked
-            )
-            as_plain, as_text = partial(grouped_dict, table), partial(print_grouped, table, header=item)
-        else:
-            from cutline.api import top as release_top
-
-            release = release_top(log, progress=progress, **asked)
-            as_plain, as_text = partial(release_dict, release), partial(print_release, release, header=item)
-    account = _account(ledger, dataset)
+        answer = asked.run(log, progress=progress)
     if as_json:
-        print_json(as_plain() | ({} if account is None else {"ledger": account.to_dict()}))
+        print_json(answer.to_dict(full=full))
     else:
-        as_text()
-        if account is not None:
-            _print_account(account)
+        print_answer(answer, header=item)
     if plot is not None:
         from cutline.plots import plot_release
 
-        plot_release(release, plot)
+        plot_release(answer, plot)
         talk().print(f"Figure written to {plot}", soft_wrap=True)
 
 
 def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: Path | None) -> None:
-    """Refuse half a table, and a figure of one."""
+    """Raise if only one of --by and --groups is given, or a figure of a table is asked for."""
     from cutline.errors import ParameterError
 
     if by is None and (groups is not None or most is not None):
@@ -166,26 +142,3 @@ def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: P
         )
     if by is not None and plot is not None:
         raise ParameterError("a figure shows one release, not a table", "--plot with --by", "Leave --plot out.")
-
-
-def _account(ledger: str | None, dataset: str | None) -> Account | None:
-    """Look at the account after the release; what is out is printed, whether the books answer again or not."""
-    if ledger is None or dataset is None:
-        return None
-    from cutline.errors import LedgerError
-    from cutline.ledger import Ledger
-
-    try:
-        with Ledger(ledger) as books:
-            return books.show(dataset)
-    except LedgerError:
-        return None
-
-
-def _print_account(account: Account) -> None:
-    from cutline.cli.ledger import account_facts
-    from cutline.cli.show import print_facts, results
-
-    facts = account_facts(account)
-    shown = {name: facts[name] for name in ("dataset", "used", "left")}
-    print_facts(results(), {**shown, "in all": facts["guarantee"]})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
@@ -152,6 +152,10 @@ class Account:
         """What both sums may still grow by."""
         return self.limits - self.spent
 
+    def after(self, cost: Cost) -> Account:
+        """Return the account as it would be with one more cost charged in full."""
+        return replace(self, spent=self.spent + charge(cost, self.filter.order), entries=self.entries + 1)
+
     @property
     def state(self) -> str:
         """``open`` or ``closed``."""
@@ -168,7 +172,7 @@ class Account:
         if self.closed is not None:
             return 0
         pairs = ((self.left.rdp, self.limits.rdp), (self.left.delta, self.limits.delta))
-        return min(math.floor(self.budget.releases * left / limit) for left, limit in pairs if limit)
+        return max(0, min(math.floor(self.budget.releases * left / limit) for left, limit in pairs if limit))
 
     @property
     def guarantee(self) -> str:
@@ -186,6 +190,7 @@ class Account:
             "owner": self.owner,
             "state": self.state,
             "adjacency": str(self.adjacency),
+            "protects": self.adjacency.protects,
             "unit": self.unit,
             "budget": {
                 "epsilon": self.budget.epsilon,

@@ -155,12 +155,13 @@ def calibrate_with_counts(
     counted: int,
     share: float = 0.2,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    **public: Any,
+    limits: Filter | None = None,
+    **declared: Any,
 ) -> tuple[_M, NoisyCounts]:
     r"""Calibrate a mechanism and the counts of what it releases for one budget together.
 
-    **Privacy.** The mechanism is first calibrated alone; the Rényi order and delta it asks for fix one filter, whose Rényi
-    limit is then split, so that the sum of both costs stays within the budget for all its releases.
+    **Privacy.** One filter is fixed, by the caller or by the Rényi order and delta that the mechanism asks for alone, and its
+    Rényi limit is split, so that the sum of both costs stays within the budget for all its releases.
 
     Parameters
     ----------
@@ -172,24 +173,30 @@ def calibrate_with_counts(
         The largest set that can go out.
     share
         What the counts take of the Rényi limit, between 0 and 1.
-    adjacency, public
+    limits
+        A ledger's filter for all releases together, or None to find a good one.
+    adjacency, declared
         As for ``kind.calibrate``.
     """
     if not 0 < share < 1:
         raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.2.")
-    alone = kind.calibrate(budget, adjacency=adjacency, **public)
+
+    def split(whole: Filter) -> tuple[_M, NoisyCounts]:
+        for_counts = fraction_down(Fraction(whole.rdp) * Fraction(share))
+        rest = replace(whole, rdp=fraction_down(Fraction(whole.rdp) - Fraction(for_counts)))
+        mechanism = kind.calibrate(budget, adjacency=adjacency, limits=rest, **declared)
+        allowed = replace(whole, rdp=for_counts, delta=0.0)
+        return mechanism, NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, max_k=counted)
+
+    if limits is not None:
+        return split(limits)
+    alone = kind.calibrate(budget, adjacency=adjacency, **declared)
     # All of delta may not go to the mechanism: something must be left for the conversion.
     delta_share = min(float(Fraction(alone.cost.delta) * budget.releases / Fraction(budget.delta)), _MOST_DELTA)
     curves = Cost(adjacency=alone.cost.adjacency, uses=tuple(replace(use, delta=0.0) for use in alone.cost.uses))
     order = best_order(budget.releases * curves, (1 - delta_share) * budget.delta)
     for _ in range(_ROUNDS):
-        limits = budget.filter(order=order, delta_share=delta_share)
-        mine = fraction_down(Fraction(limits.rdp) * Fraction(share))
-        rest = fraction_down(Fraction(limits.rdp) - Fraction(mine))
-        allowance = Filter(order=order, rdp=rest, delta=limits.delta)
-        mechanism = kind.calibrate(budget, adjacency=adjacency, limits=allowance, **public)
-        allowance = Filter(order=order, rdp=mine, delta=0.0)
-        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowance, max_k=counted)
+        mechanism, noisy = split(budget.filter(order=order, delta_share=delta_share))
         # A single release likes a high order and Gaussian noise a low one: go where both together convert best.
         total = budget.releases * (mechanism.cost + noisy.cost)
         if rdp(total, budget.delta) >= budget.epsilon * (1 - 1e-6):

@@ -2,7 +2,10 @@ r"""Which mechanisms there are: a new one is a new file plus one line here."""
 
 from __future__ import annotations
 
-from cutline.errors import ParameterError
+from typing import Any
+
+from cutline.errors import DomainError, ParameterError
+from cutline.histogram import check_max_k
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.closed.joint import JointEM
@@ -14,6 +17,7 @@ from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.mechanisms.open.top_stable import TopStable
+from cutline.privacy import Adjacency, Budget
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     StableTopK,
@@ -37,3 +41,80 @@ def mechanism(name: str) -> type[Mechanism]:
             "the mechanism must be a registered one", f"{name!r}", f"Registered: {', '.join(by_name)}."
         )
     return by_name[name]
+
+
+def calibrate(
+    name: str,
+    budget: Budget,
+    *,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    closed: bool | None = None,
+    candidates: int | None = None,
+    k: int | None = None,
+    max_k: int | None = None,
+    **declared: Any,
+) -> Mechanism:
+    """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
+
+    Parameters
+    ----------
+    name
+        A registered name.
+    budget
+        What it may spend.
+    adjacency
+        Who is protected.
+    closed
+        Whether it will be given a closed domain; None if that is not known yet.
+    candidates
+        How many candidates a closed domain has; passed on if the mechanism declares it.
+    k
+        How many items to release; for mechanisms that are told.
+    max_k
+        How many ranks are counted; passed on if the mechanism declares it.
+    **declared
+        The mechanism's own parameters.
+    """
+    kind, parameters = check_parameters(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **declared)
+    return kind.calibrate(budget, adjacency=Adjacency.parse(adjacency), **parameters)
+
+
+def check_parameters(
+    name: str, *, closed: bool | None, candidates: int | None, k: int | None, max_k: int | None, **declared: Any
+) -> tuple[type[Mechanism], dict[str, Any]]:
+    """Return the mechanism of that name and its parameters, or refuse for a public reason."""
+    kind = mechanism(name)
+    if max_k is not None:
+        check_max_k(max_k)
+    domain = "closed" if closed else "open"
+    if closed is not None and domain not in kind.domains:
+        raise DomainError(
+            f"{name} works on a domain that is {' or '.join(kind.domains)}",
+            f"a domain that is {domain}",
+            "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
+        )
+    accepted = {parameter.name for parameter in kind.parameters}
+    unknown = sorted(set(declared) - accepted)
+    if unknown:
+        known = sorted(accepted | {"adjacency"})
+        raise ParameterError(
+            f"{name} takes only its own parameters", ", ".join(unknown), f"It takes {', '.join(known)}."
+        )
+    if ("k" in accepted) != (k is not None):
+        raise ParameterError(
+            f"{name} must be told k" if k is None else f"{name} finds k by itself",
+            f"k={k}",
+            "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
+        )
+    offered = {"k": k, "max_k": max_k, "candidates": candidates}
+    return kind, declared | {name: value for name, value in offered.items() if name in accepted and value is not None}
+
+
+def default_max_k(k: int | None) -> int:
+    """Return how many ranks are counted unless the caller says."""
+    return max(100, 10 * k) if isinstance(k, int) else 100
+
+
+def default_mechanism(k: int | None) -> str:
+    """Return the mechanism for an open question, or for a told k."""
+    return "stable-top-k" if k is None else "test-first"

@@ -3,25 +3,26 @@ r"""Multi-label PATE as a scikit-learn classifier: private records in, a student
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from cutline.errors import ParameterError
+from cutline.arrays import FloatArray, IntArray
+from cutline.errors import ParameterError, UnsettledError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
-from cutline.pate.by_name import calibrated
 from cutline.pate.guarantee import Labelled, state_privacy
+from cutline.pate.label import LabelQuote, quote_labels
 from cutline.pate.labels import Labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
-from cutline.pate.paying import Account, Books, opened, released
-from cutline.pate.records import Records, check_rows, read_features, read_groups, read_labels, read_records
+from cutline.pate.records import check_rows, read_features, read_groups, read_labels, read_records
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
-from cutline.privacy import Budget
-from cutline.sampling import SeededSource, Source, SystemSource
+from cutline.quote import Books
+from cutline.sampling import SeededSource, SystemSource
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
@@ -32,6 +33,9 @@ try:
 except ImportError:
     require("sklearn", extra="pate", purpose="PATEClassifier")
     raise
+
+if TYPE_CHECKING:
+    from cutline.ledger import Ledger
 
 _LARGEST_SEED = np.iinfo(np.int32).max
 _LEAKING_SETTINGS = {"verbose": "print", "memory": "keep what it works out in files"}
@@ -61,7 +65,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     n_teachers
         How many teachers share the records; public. More teachers: less noise in the votes, fewer records each.
     epsilon, delta
-        The budget for all public examples together.
+        The budget for all public examples together: 1 and 1e-6 unless given. With a ledger and no epsilon, the labels take the
+        dataset's usual share of one release.
     aggregator
         A registered name, calibrated to the budget, or an aggregator with parameters of its own, whose cost is then
         what the guarantee states.
@@ -118,8 +123,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         student: Any = None,
         *,
         n_teachers: int = 50,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
         aggregator: str | Aggregator = "optimal-vote",
         adjacency: str = "replace",
         limit: int | None = None,
@@ -152,7 +157,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         *,
         X_public: Any = None,  # noqa: N803
         groups: Iterable[Any] | None = None,
-        ledger: Books | None = None,
+        ledger: Ledger | Books | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
     ) -> Self:
@@ -171,8 +176,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
             protected.
         ledger, dataset, analyst
-            On whose account the labels are charged, if on any: reserved before a record is read, settled after; the
-            aggregator is then calibrated at the dataset's own Rényi order.
+            On whose account the labels are charged, if on any: the books by address or open. The cost is reserved before a
+            record is read and settled afterwards; the aggregator is calibrated at the dataset's own Rényi order.
 
         Raises
         ------
@@ -193,24 +198,40 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self._check_settings()
         teacher, public = self._check_teacher(), self._read_public(X_public)
         queries, source = public.shape[0], SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
-        account = opened(ledger, dataset, analyst, seeded=source.seeded)
-        aggregator = self._calibrate(queries=queries, labels=targets.shape[1], account=account)
+        asked = quote_labels(
+            queries=queries,
+            labels=targets.shape[1],
+            teachers=self.n_teachers,
+            aggregator=self.aggregator,
+            limit=self.limit,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            ledger=ledger,
+            dataset=dataset,
+            analyst=analyst,
+            rng=source,
+        )
         rehearse(teacher, public, labels=targets.shape[1])
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_teachers) + 1)
-
-        def work() -> Labels:
-            records = read_records(
-                _match_density(features, public), targets, ids, teachers=aggregator.teachers, key=key
-            )
-            return self._release_labels(teacher, records, public, aggregator, seeds[1:], source)
-
-        labels, unsettled = released(work, account=account, aggregator=aggregator, queries=queries)
+        voters = _Teachers(
+            template=teacher,
+            features=_match_density(features, public),
+            labels=targets,
+            ids=ids,
+            public=public,
+            key=key,
+            seeds=seeds[1:],
+            n_jobs=self.n_jobs,
+            verbose=bool(self.verbose),
+        )
+        labels, unsettled = _run(asked, voters)
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
         self.__dict__.pop("student_", None)
         self._vector = vector
         self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(targets.shape[1])]
-        self.labels_, self.aggregator_ = labels, aggregator
+        self.labels_, self.aggregator_ = labels, asked.aggregator
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
         self.privacy_ = state_privacy(labels, unit="record" if groups is None else "group")
         self.student_ = fit_student(
@@ -247,49 +268,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         )
         tags.non_deterministic = self.noise_seed is None
         return tags
-
-    def _release_labels(
-        self,
-        teacher: Any,
-        records: Records,
-        public: Any,
-        aggregator: Aggregator,
-        seeds: npt.NDArray[np.int64],
-        source: Source,
-    ) -> Labels:
-        """Return the labels; records, teachers and votes end with this call."""
-
-        def read_shards() -> Iterator[Shard]:
-            for places, seed in zip(shards(records.teacher, teachers=aggregator.teachers), seeds, strict=True):
-                features, labels = records.of(places)
-                yield Shard(features=features, labels=labels, seed=int(seed))
-
-        votes = count_votes(
-            teacher, read_shards(), public, aggregator=aggregator, n_jobs=self.n_jobs, progress=bool(self.verbose)
-        )
-        return aggregator.release(votes, rng=source)
-
-    def _calibrate(self, *, queries: int, labels: int, account: Account | None) -> Aggregator:
-        """Calibrate the aggregator to the budget and the public numbers, or return the caller's own if it fits them."""
-        if isinstance(self.aggregator, str):
-            budget = Budget(epsilon=self.epsilon, delta=self.delta, releases=queries)
-            return calibrated(
-                self.aggregator,
-                budget,
-                teachers=self.n_teachers,
-                labels=labels,
-                adjacency=self.adjacency,
-                limits=None if account is None else account.filter(budget),
-                limit=self.limit,
-            )
-        made_for = (self.aggregator.teachers, self.aggregator.labels)
-        if made_for != (self.n_teachers, labels):
-            raise ParameterError(
-                "an aggregator must be made for the teachers and labels at hand",
-                f"{made_for[0]} teachers and {made_for[1]} labels; here are {self.n_teachers} and {labels}",
-                "Make it for these, or give its name and a budget.",
-            )
-        return self.aggregator
 
     def _check_settings(self) -> None:
         check_whole("n_teachers", self.n_teachers)
@@ -331,6 +309,47 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _read_examples(self, examples: Any) -> Any:
         check_is_fitted(self, "student_")
         return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _Teachers:
+    """The teachers before they are trained: they see their records when their votes are asked for, and end with that call."""
+
+    template: Any
+    features: Any
+    labels: FloatArray
+    ids: list[Any] | None
+    public: Any
+    key: bytes
+    seeds: npt.NDArray[np.int64]
+    n_jobs: int | None
+    verbose: bool
+
+    def check(self, aggregator: Aggregator) -> None:
+        """Accept every aggregator: it was made for these teachers and labels."""
+
+    def votes(self, aggregator: Aggregator) -> IntArray:
+        """Train every teacher on its own records and count the votes on the public examples."""
+        records = read_records(self.features, self.labels, self.ids, teachers=aggregator.teachers, key=self.key)
+
+        def one_by_one() -> Iterator[Shard]:
+            for places, seed in zip(shards(records.teacher, teachers=aggregator.teachers), self.seeds, strict=True):
+                features, labels = records.of(places)
+                yield Shard(features=features, labels=labels, seed=int(seed))
+
+        return count_votes(
+            self.template, one_by_one(), self.public, aggregator=aggregator, n_jobs=self.n_jobs, progress=self.verbose
+        )
+
+
+def _run(asked: LabelQuote, voters: _Teachers) -> tuple[Labels, UnsettledError | None]:
+    """Return the labels, and what the books could not be told: labels that were paid for in full may be used all the same."""
+    try:
+        return asked.run(voters), None
+    except UnsettledError as error:
+        if not isinstance(error.release, Labels):
+            raise
+        return error.release, error
 
 
 def _match_density(features: Any, public: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
@@ -39,6 +39,8 @@ class Labels:
         What the aggregator was calibrated for, if it was.
     seeded
         True if the draws came from a seeded generator: a simulation, not a release.
+    account
+        The account that paid, as it was afterwards, as plain data; None without a ledger.
     """
 
     values: Int8Array
@@ -46,6 +48,11 @@ class Labels:
     mechanism: Mapping[str, Any]
     budget: Budget | None = None
     seeded: bool = False
+    account: Mapping[str, Any] | None = None
+
+    def with_account(self, account: Mapping[str, Any]) -> Self:
+        """Return the same labels together with the account that paid for them, as it is afterwards."""
+        return replace(self, account=account)
 
     @property
     def queries(self) -> int:
@@ -97,6 +104,7 @@ class Labels:
             **describe_terms(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
+            "ledger": self.account,
             "version": __version__,
         }
 
@@ -112,6 +120,8 @@ def state_label_guarantee(
     """Return the sentence that comes with the labels of ``queries`` queries; it can be said before any vote is read."""
     epsilon, delta = stated_epsilon_delta(cost, budget=budget, queries=queries)
     span = "this one query" if queries == 1 else f"these {queries} queries together"
+    if budget is not None and budget.releases > queries and (epsilon, delta) == (budget.epsilon, budget.delta):
+        span = f"{budget.releases} queries of this kind together, these {queries} among them"
     sentence = (
         f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {_PROTECTS[cost.adjacency]}; covers {span}, "
         f"whatever the labels; {mechanism['name']} with {mechanism['teachers']} teachers, {mechanism['labels']} labels."

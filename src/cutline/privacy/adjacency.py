@@ -11,6 +11,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from cutline.errors import ParameterError
+
 
 class Adjacency(StrEnum):
     r"""A neighbouring relation between two logs.
@@ -28,6 +30,18 @@ class Adjacency(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE = "replace"
+
+    @classmethod
+    def parse(cls, name: Adjacency | str) -> Adjacency:
+        """Return the relation of that name, or refuse it in our words."""
+        try:
+            return cls(name)
+        except ValueError:
+            raise ParameterError(
+                "adjacency must be add-remove or replace",
+                f"{name!r}",
+                "Logs of users take add-remove, ballots of teachers replace.",
+            ) from None
 
     @property
     def count_range(self) -> int:

@@ -165,18 +165,19 @@ class Aggregator(ABC):
         return count_ballots(self.limit_ballots(ballots, scores))
 
     def limit_ballots(self, ballots: Ballots, scores: npt.ArrayLike | None) -> Ballots:
-        """Cut every ballot to the limit, if there is one.
+        """Cut every ballot to the limit, if there is one."""
+        self.check_ballots(ballots)
+        return ballots if self.limit is None else limit_ballots(ballots, scores, self.limit)
 
-        Ballots of more teachers, or of other labels, than the aggregator was made for are refused; shapes are public.
-        """
-        array = np.asarray(ballots)
-        if array.ndim == 3 and (array.shape[0] > self.teachers or array.shape[2] != self.labels):
+    def check_ballots(self, ballots: Ballots) -> None:
+        """Refuse ballots of more teachers, or of other labels, than the aggregator was made for; shapes are public."""
+        shape = np.shape(ballots)
+        if len(shape) == 3 and (shape[0] > self.teachers or shape[2] != self.labels):
             raise ParameterError(
                 "ballots must be of at most the declared teachers and of the declared labels",
-                f"{array.shape[0]} teachers, {array.shape[2]} labels; declared {self.teachers} and {self.labels}",
+                f"{shape[0]} teachers, {shape[2]} labels; declared {self.teachers} and {self.labels}",
                 "Declare the public number of teachers when calibrating.",
             )
-        return ballots if self.limit is None else limit_ballots(ballots, scores, self.limit)
 
     def read_votes(self, votes: Votes, *, dimensions: int = 2) -> IntArray:
         r"""Return votes as possible counts: integers from 0 to the number of teachers.

@@ -27,7 +27,7 @@ WHERE = f"NOT late OR {SLOW} <> ''"
 TOP = [sys.executable, "-m", "cutline.cli", "top"]
 GROUPED = """
 import sys
-from cutline.grouped import top_by
+from cutline.api import top_by
 log, where, limit, *account = sys.argv[1:]
 top_by(
     log, user="user", item="item", by="day", groups=[0, 1, 2], max_groups_per_user=2, max_k=5, where=where, memory_limit=limit,

@@ -1,0 +1,472 @@
+r"""The front office: everything about a release that is settled before a row is read, and then the one way through.
+
+::
+
+    ask -> quote -> pay -> count -> draw -> settle -> release
+
+`quote` takes a question and settles what is public: which mechanism with which parameters, what it costs at worst, who is
+protected, whose budget pays, and what is left of it afterwards. It reads no row, so a refusal never depends on the data.
+`Quote.run` goes the rest of the way. `cutline.top`, `cutline.top_by`, `cutline.label` and `cutline.PATEClassifier` all pass
+through here: no other place opens books or pays.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+
+from cutline.counting import Log, Progress, Question, ask, bind, group_by
+from cutline.counting.question import Grouping
+from cutline.errors import AdjacencyError, ParameterError
+from cutline.grouped import GroupedRelease, of_table
+from cutline.histogram import Histogram, Item
+from cutline.mechanisms import Mechanism
+from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
+from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
+from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.release import Release, describe_terms, state_guarantee
+from cutline.sampling import Source, resolve
+
+if TYPE_CHECKING:
+    from cutline.ledger import Account, Ledger, Reservation
+
+Books = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
+
+
+class Ask(TypedDict, total=False):
+    """What can be asked of a log: the parameters that `quote`, `cutline.top` and `cutline.top_by` share.
+
+    `cutline.top` explains them one by one. The last ones belong to single mechanisms; each refuses those it does not have.
+    """
+
+    user: str | None
+    item: str | None
+    where: str | None
+    candidates: Iterable[Item] | None
+    memory_limit: str | None
+    k: int | None
+    max_k: int | None
+    mechanism: str | None
+    counts: bool
+    epsilon: float | None
+    delta: float | None
+    releases: int | None
+    adjacency: Adjacency | str | None
+    ledger: Ledger | Books | None
+    dataset: str | None
+    analyst: str | None
+    rng: Source | None
+
+    min_k: int
+    target: int
+    weight: float
+    clip: int
+    choose: str
+    test: str
+    share: float
+    ranks: tuple[int, ...]
+
+
+class Paid(Protocol):
+    """What a quote ends in: a release, a table of releases, or labels."""
+
+    @property
+    def cost(self) -> Cost:
+        """What the steps that ran cost; a function of what became public."""
+        ...
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seeded generator drew it."""
+        ...
+
+    def with_account(self, account: Mapping[str, Any]) -> Self:
+        """Return the same together with the account that paid for it, as it is afterwards."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=Paid)
+
+
+class Work(ABC, Generic[Answer]):
+    """What a quote runs: bound to a source before it is paid for, counted and drawn afterwards."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """The cost of the dearest path."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return name and public parameters of what runs, as plain data."""
+
+    @abstractmethod
+    def promise(self, budget: Budget, *, seeded: bool) -> str:
+        """Return the guarantee that the answer will state; it does not depend on the answer."""
+
+    @abstractmethod
+    def bind(self, source: Any) -> Any:
+        """Open the source and refuse, for public reasons only, what does not fit; no row is read."""
+
+    @abstractmethod
+    def count(self, bound: Any, progress: Progress | None) -> Any:
+        """Read the rows and count; the result is private."""
+
+    @abstractmethod
+    def draw(self, counted: Any, rng: Source) -> Answer:
+        """Draw what becomes public."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payer:
+    """The account that pays: open books, the dataset in them, who asks, and the account as it was when it was quoted."""
+
+    books: Ledger
+    account: Account
+    analyst: str | None
+    ours: bool  # whether the books were opened here and are closed here
+
+    def reserve(self, work: Work[Any]) -> Reservation:
+        """Charge the dearest path, or refuse."""
+        return self.books.reserve(
+            work.cost, dataset=self.account.dataset, analyst=self.analyst, mechanism=work.describe()
+        )
+
+    def settle(self, reservation: Reservation, answer: Answer) -> Answer:
+        """Lower the charge to what ran, and return the answer with the account as it is then."""
+        return answer.with_account(self.books.settle(reservation, answer).to_dict())
+
+    def opened(self) -> AbstractContextManager[object]:
+        """Return the books as a context that closes them at its end, if they were opened here."""
+        return self.books if self.ours else nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Who is protected, what may be spent, and who pays."""
+
+    adjacency: Adjacency
+    budget: Budget  # of all releases of this kind together
+    limits: Filter | None  # the same at the ledger's Rényi order, if there is a ledger
+    payer: Payer | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote(Generic[Answer]):
+    r"""Everything that is settled before a row is read; all of it is public.
+
+    Parameters
+    ----------
+    work
+        What will run, calibrated.
+    terms
+        Who is protected, the budget, and who pays.
+    rng
+        Where the random bits come from.
+
+    Examples
+    --------
+    >>> asked = quote(k=3, max_k=20, epsilon=1.0)
+    >>> asked.mechanism["name"], asked.guarantee[:44]
+    ('test-first', '(1, 1e-06)-DP for one user joining or leaving')
+    >>> asked.run({"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12}).listed()
+    ['castle', 'harbour', 'museum']
+    """
+
+    work: Work[Answer]
+    terms: Terms
+    rng: Source
+
+    @property
+    def mechanism(self) -> Mapping[str, Any]:
+        """Name and public parameters of what will run."""
+        return self.work.describe()
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of the dearest path: what is reserved."""
+        return self.work.cost
+
+    @property
+    def budget(self) -> Budget:
+        """What all releases of this kind may spend together."""
+        return self.terms.budget
+
+    @property
+    def account(self) -> Account | None:
+        """The account that pays, as it was when this was quoted; None without a ledger."""
+        return None if self.terms.payer is None else self.terms.payer.account
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence that will come with the answer, whatever the answer is."""
+        return self.work.promise(self.budget, seeded=self.rng.seeded)
+
+    def run(self, source: Any, *, progress: Progress | None = None) -> Answer:
+        """Pay, count, draw, settle: return what became public.
+
+        With a ledger the dearest path is on the books before a row is read. Whatever fails afterwards leaves that charge, and
+        if only the settling fails, `UnsettledError` carries the answer.
+        """
+        bound = self.work.bind(source)  # a typo in a name is refused before it costs anything
+        payer = self.terms.payer
+        if payer is None:
+            return self.work.draw(self.work.count(bound, progress), self.rng)
+        with payer.opened():
+            reservation = payer.reserve(self.work)
+            counted = self.work.count(bound, progress)
+            answer = self.work.draw(counted, self.rng)
+            return payer.settle(reservation, answer)
+
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """Return it as plain data: what would be charged, to whom, and what would be left."""
+        budget, account = self.budget, self.account
+        return {
+            **describe_terms(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
+            "guarantee": self.guarantee,
+            "seeded": self.rng.seeded,
+            "ledger": None if account is None else account.to_dict(),
+            "ledger_after": None if account is None else account.after(self.cost).to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopWork(Work[Release]):
+    """One top set of a log."""
+
+    question: Question
+    mechanism: Mechanism
+    noisy: NoisyCounts | None
+    max_k: int  # how many ranks are counted
+
+    @property
+    def cost(self) -> Cost:
+        return self.mechanism.cost if self.noisy is None else self.mechanism.cost + self.noisy.cost
+
+    def describe(self) -> dict[str, Any]:
+        return self.mechanism.describe() | ({} if self.noisy is None else {"counts": self.noisy.describe()})
+
+    def promise(self, budget: Budget, *, seeded: bool) -> str:
+        return state_guarantee(self.describe(), worst=self.cost, budget=budget, seeded=seeded)
+
+    def bind(self, source: object) -> Log:
+        return bind(source, self.question)
+
+    def count(self, bound: Log, progress: Progress | None) -> list[Histogram]:
+        return bound.count(self.max_k, progress)
+
+    def draw(self, counted: list[Histogram], rng: Source) -> Release:
+        (histogram,) = counted
+        return self.draw_one(histogram, rng)
+
+    def draw_one(self, histogram: Histogram, rng: Source) -> Release:
+        """Draw the release of one histogram, with noisy counts of what comes out if they were asked for."""
+        release = self.mechanism.release(histogram, rng=rng)
+        return release if self.noisy is None else with_counts(release, histogram, self.noisy, rng=rng)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWork(Work[GroupedRelease]):
+    """One top set for each group of a log; one user counts in at most ``touched`` of them."""
+
+    each: TopWork
+    grouping: Grouping
+    touched: int
+    budget: Budget
+
+    @property
+    def cost(self) -> Cost:
+        return self.touched * self.each.cost
+
+    def describe(self) -> dict[str, Any]:
+        return self.each.describe() | {"groups": len(self.grouping.groups), "groups_per_user": self.touched}
+
+    def promise(self, budget: Budget, *, seeded: bool) -> str:
+        one = state_guarantee(self.describe(), worst=self.cost, budget=budget, seeded=seeded)
+        return of_table(one, by=self.grouping.column, groups=len(self.grouping.groups), touched=self.touched)
+
+    def bind(self, source: object) -> Log:
+        return self.each.bind(source)
+
+    def count(self, bound: Log, progress: Progress | None) -> list[Histogram]:
+        return self.each.count(bound, progress)
+
+    def draw(self, counted: list[Histogram], rng: Source) -> GroupedRelease:
+        drawn = [self.each.draw_one(histogram, rng) for histogram in counted]
+        return GroupedRelease(
+            by=self.grouping.column,
+            releases=dict(zip(self.grouping.groups, drawn, strict=True)),
+            groups_per_user=self.touched,
+            budget=self.budget,
+            reserved=self.cost,
+        )
+
+
+@overload
+def quote(*, by: None = None, **ask: Unpack[Ask]) -> Quote[Release]: ...
+@overload
+def quote(
+    *,
+    by: str,
+    groups: Iterable[Item] | None = None,
+    max_groups_per_user: int | None = None,
+    key: str | bytes | None = None,
+    **ask: Unpack[Ask],
+) -> Quote[GroupedRelease]: ...
+def quote(
+    *,
+    by: str | None = None,
+    groups: Iterable[Item] | None = None,
+    max_groups_per_user: int | None = None,
+    key: str | bytes | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    where: str | None = None,
+    candidates: Iterable[Item] | None = None,
+    memory_limit: str | None = None,
+    k: int | None = None,
+    max_k: int | None = None,
+    mechanism: str | None = None,
+    counts: bool = False,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    releases: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    ledger: Ledger | Books | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    rng: Source | None = None,
+    **declared: Any,
+) -> Quote[Release] | Quote[GroupedRelease]:
+    r"""Settle everything public about a release: mechanism, price, guarantee, whose account; no row is read.
+
+    The parameters are those of `cutline.top`, and with ``by`` those of `cutline.top_by`.
+
+    Raises
+    ------
+    CutlineError
+        For a public reason only: a parameter, the caller's own lists, the ledger.
+    """
+    source = resolve(rng)
+    grouping = None
+    if by is not None or groups is not None or max_groups_per_user is not None:
+        grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
+    question = ask(
+        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
+    )
+    size = None if question.candidates is None else len(question.candidates)
+    kind, parameters = check_parameters(
+        mechanism or default_mechanism(k), closed=size is not None, candidates=size, k=k, max_k=max_k, **declared
+    )
+    terms = agree_terms(
+        ledger=ledger,
+        dataset=dataset,
+        analyst=analyst,
+        rng=source,
+        adjacency=adjacency,
+        unit=user,
+        epsilon=epsilon,
+        delta=delta,
+        releases=releases,
+    )
+    ranks = max_k or default_max_k(k)
+    counted = max(k or ranks, *(parameters.get("ranks") or (1,))) if counts else None
+    touched = 1
+    if grouping is not None:
+        _check_unit_joins_or_leaves(terms.adjacency)
+        touched = grouping.limit or len(grouping.groups)
+    each = replace(terms.budget, releases=terms.budget.releases * touched)
+    agreed = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
+    noisy = None
+    if counted is None:
+        calibrated = kind.calibrate(each, **agreed)
+    else:
+        calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, **agreed)
+    reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
+    top = TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
+    if grouping is None:
+        return Quote(work=top, terms=terms, rng=source)
+    table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
+    return Quote(work=table, terms=terms, rng=source)
+
+
+def agree_terms(
+    *,
+    ledger: Ledger | Books | None,
+    dataset: str | None,
+    analyst: str | None,
+    rng: Source,
+    adjacency: Adjacency | str | None,
+    unit: str | None = None,
+    epsilon: float | None,
+    delta: float | None,
+    releases: int | None,
+    usual: Adjacency = Adjacency.ADD_REMOVE,
+) -> Terms:
+    """Settle who is protected, what may be spent and who pays.
+
+    Without a ledger: the caller's epsilon, delta and number of releases, or 1, 1e-6 and 1. With one and without an epsilon: one
+    ``releases``-th of the dataset's budget, by default the dataset's own share of one release.
+    """
+    asked = None if adjacency is None else Adjacency.parse(adjacency)
+    payer = open_account(ledger, dataset=dataset, analyst=analyst, rng=rng)
+    if payer is None:
+        budget = Budget(
+            epsilon=1.0 if epsilon is None else epsilon,
+            delta=1e-6 if delta is None else delta,
+            releases=1 if releases is None else releases,
+        )
+        return Terms(adjacency=asked or usual, budget=budget, limits=None, payer=None)
+    from cutline.ledger import allowance
+
+    account = payer.account
+    if asked not in (None, account.adjacency):
+        raise AdjacencyError(
+            f"{account.dataset!r} is kept under one adjacency relation, {account.adjacency}",
+            str(asked),
+            "Leave adjacency out; the dataset's is taken.",
+        )
+    if None not in (account.unit, unit) and account.unit != unit:
+        raise ParameterError(
+            f"{account.dataset!r} protects those named in its own column",
+            f"user={unit!r}, for {account.unit!r}",
+            f"Pass user={account.unit!r}.",
+        )
+    budget, limits = allowance(account, epsilon=epsilon, delta=delta, releases=releases)
+    return Terms(adjacency=account.adjacency, budget=budget, limits=limits, payer=payer)
+
+
+def open_account(
+    ledger: Ledger | Books | None, *, dataset: str | None, analyst: str | None, rng: Source
+) -> Payer | None:
+    """Open the books, by address or as they are, and look at the account; raise if only one of ledger and dataset is given."""
+    if ledger is None and dataset is None and analyst is None:
+        return None
+    if ledger is None or dataset is None:
+        raise ParameterError(
+            "a ledger and a dataset go together",
+            "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
+            "Pass ledger and dataset, or neither.",
+        )
+    if rng.seeded:
+        raise ParameterError(
+            "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
+        )
+    from cutline.ledger import Ledger as OpenBooks
+
+    ours = isinstance(ledger, str | os.PathLike)
+    books = OpenBooks(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+    return Payer(books=books, account=books.show(dataset), analyst=analyst, ours=ours)
+
+
+def _check_unit_joins_or_leaves(adjacency: Adjacency) -> None:
+    if adjacency is not Adjacency.ADD_REMOVE:
+        raise ParameterError(
+            "a table by groups protects a user joining or leaving",
+            f"{adjacency}: a user whose rows change can leave some groups and enter others",
+            "Take add-remove.",
+        )
