@@ -159,7 +159,7 @@ def arrays(**held):
 @pytest.mark.parametrize(
     ("write", "options", "says"),
     [
-        (arrays(votes=VOTES), [], "no --teachers"),
+        (arrays(votes=VOTES), [], "no teachers"),
         (arrays(votes=VOTES), ["--teachers", 0], "teachers must be"),
         (arrays(votes=VOTES), ["--teachers", 100, "--limit", 1], "needs the ballots"),
         (arrays(votes=VOTES), ["--teachers", 100, "--aggregator", "pate-tau"], "must be told a ballot limit"),

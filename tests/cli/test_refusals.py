@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-import cutline.api
 from cutline.cli.door import _UNEXPECTED
+from cutline.quote import TopWork
 
 SECRET = "Alice-7319"
 
@@ -149,7 +149,7 @@ def test_the_unexpected_keeps_its_words(run, log, monkeypatch, as_json):
     def broken(*args, **kwargs):
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(cutline.api, "count", broken)
+    monkeypatch.setattr(TopWork, "count", broken)
     result = run("top", log, *FAST, *as_json)
     assert result.exit_code == 1
     assert SECRET not in result.output
@@ -163,7 +163,7 @@ def test_an_interrupt_ends_quietly(run, log, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cutline.api, "count", interrupted)
+    monkeypatch.setattr(TopWork, "count", interrupted)
     result = run("top", log, *FAST)
     assert (result.exit_code, result.stdout) == (130, "")
     assert "Interrupted" in result.stderr

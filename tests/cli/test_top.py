@@ -6,6 +6,7 @@ from cutline.demo import LANDMARKS
 from cutline.privacy import Cost
 
 KEYS = [
+    "status",
     "released",
     "items",
     "ordered",
@@ -19,6 +20,7 @@ KEYS = [
     "counts",
     "guarantee",
     "seeded",
+    "ledger",
     "version",
 ]
 
@@ -45,10 +47,24 @@ def test_json_is_the_object_of_the_contract(run, checkins):
     assert plain["items"] == list(LANDMARKS)
     assert (plain["released"], plain["k"], plain["ordered"], plain["seeded"]) == (True, 12, False, False)
     assert (plain["epsilon"], plain["delta"], plain["releases"]) == (1.0, 1e-6, 2)
-    assert plain["adjacency"] == plain["cost"]["adjacency"] == "add-remove"
+    assert (plain["status"], plain["adjacency"]) == ("released", "add-remove")
     assert plain["counts"] is None
-    assert Cost.from_dict(plain["cost"]).delta < 1e-6
+    assert plain["cost"]["kinds"] == {"bounded-range": 1, "bit-table": 1}
+    assert 0 < plain["cost"]["slack"] < plain["cost"]["delta"] == 1e-6
+    assert plain["cost"]["order"] > 1
+    assert 0 < plain["cost"]["rdp"] < plain["cost"]["epsilon"] < 1
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_json_is_short_and_the_whole_cost_comes_on_request(run, checkins):
+    asked = ["top", checkins, "--user", "user_id", "--item", "venue", "--k", 10, "--json"]
+    short, whole = run(*asked), run(*asked, "--full")
+    assert len(short.stdout.splitlines()) < 60 < 300 < len(whole.stdout.splitlines())
+    cost = Cost.from_dict(json.loads(whole.stdout)["cost"])
+    summary = json.loads(short.stdout)["cost"]
+    assert cost.adjacency == "add-remove"
+    if cost.summary(1e-6)["kinds"] == summary["kinds"]:  # the same steps ran
+        assert cost.summary(1e-6) == summary
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def label(
     teachers = box.teachers if teachers is None else teachers
     if teachers is None:
         raise ParameterError(
-            "the number of teachers is public, and never read from their votes", "votes alone", "Pass teachers=N."
+            "the number of teachers is public, and never read from their votes", "no teachers", "Pass their number."
         )
     if limit is not None and box.ballots is None:
         raise ParameterError(
