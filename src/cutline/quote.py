@@ -171,7 +171,7 @@ class Quote(Generic[Answer]):
     Examples
     --------
     >>> asked = quote(k=3, max_k=20, epsilon=1.0)
-    >>> asked.mechanism["name"], asked.guarantee[:44]
+    >>> asked.mechanism["name"], asked.guarantee[:45]
     ('test-first', '(1, 1e-06)-DP for one user joining or leaving')
     >>> asked.run({"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12}).listed()
     ['castle', 'harbour', 'museum']

@@ -390,7 +390,7 @@ def test_a_ledger_that_cannot_pay_refuses_before_a_record_is_seen(books, monkeyp
         paid(books, epsilon=8.0)
     with pytest.raises(AdjacencyError):
         paid(books, adjacency="add-remove")
-    with pytest.raises(ParameterError, match="simulation is not paid for"):
+    with pytest.raises(ParameterError, match="not simulations"):
         paid(books, noise_seed=1)
     with pytest.raises(ParameterError, match="go together"):
         model().fit(X, Y, X_public=X[PUBLIC], dataset="patients")

@@ -1,0 +1,146 @@
+"""A quote settles everything public before a row is read, and is the one place that pays."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cutline
+from cutline.errors import BudgetError, ParameterError, SourceError
+from cutline.ledger import Ledger
+from cutline.privacy import Adjacency, Budget
+from cutline.sampling import SeededSource
+
+CLIFF = {"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12, "garage": 11}
+BUDGET = Budget(epsilon=2.0, delta=1e-6, releases=10)
+BALLOTS = np.zeros((80, 3, 4), dtype=np.int64)
+BALLOTS[:70, 0, 1] = BALLOTS[:75, 1, 2] = 1
+
+
+@pytest.fixture
+def books(tmp_path):
+    path = tmp_path / "books.db"
+    with Ledger(path) as ledger:
+        ledger.create("visits", budget=BUDGET, limits=BUDGET.filter(order=12.0, delta_share=0.25), owner="ann")
+        ledger.create(
+            "votes",
+            budget=BUDGET,
+            limits=BUDGET.filter(order=12.0, delta_share=0.25),
+            adjacency=Adjacency.REPLACE,
+            owner="ann",
+        )
+        yield ledger
+
+
+def test_top_is_a_quote_that_is_run():
+    asked = cutline.quote(k=3, max_k=20, rng=SeededSource(4))
+    assert asked.run(CLIFF) == cutline.top(CLIFF, k=3, max_k=20, rng=SeededSource(4))
+
+
+def test_the_verb_keeps_its_name_although_a_module_is_called_the_same():
+    import cutline.quote
+
+    assert cutline.quote(max_k=5).mechanism["name"] == "stable-top-k"
+
+
+def test_a_quote_reads_nothing_and_promises_what_the_release_states():
+    asked = cutline.quote(user="who", item="what", k=2, max_k=10, epsilon=0.5, releases=4, adjacency="replace")
+    with pytest.raises(SourceError):
+        asked.run("no-such-file.parquet")
+    asked = cutline.quote(k=2, max_k=10, epsilon=0.5, releases=4, adjacency="replace", counts=True)
+    release = asked.run(CLIFF)
+    assert release.guarantee == asked.guarantee
+    assert dict(release.mechanism) == dict(asked.mechanism)
+    assert asked.budget.fits(asked.cost)
+
+
+def test_a_table_is_promised_as_a_table(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("who,what,day\n" + "".join(f"u{n},castle,mon\n" for n in range(300)))
+    asked = cutline.quote(
+        by="day", groups=["mon", "tue"], user="who", item="what", max_k=5, rng=SeededSource(0), test="paper"
+    )
+    table = asked.run(log)
+    assert table.guarantee == asked.guarantee
+    assert asked.cost == table.reserved
+    assert json.dumps(table.to_dict(), allow_nan=False)
+
+
+def test_it_says_what_would_be_left(books):
+    asked = cutline.quote(k=2, max_k=10, ledger=books, dataset="visits")
+    plain = json.loads(json.dumps(asked.to_dict(), allow_nan=False))
+    assert (plain["ledger"]["remaining_releases"], plain["ledger_after"]["remaining_releases"]) == (10, 9)
+    assert books.show("visits").entries == 0  # asking for a price costs nothing
+    release = asked.run(CLIFF)
+    assert release.account == books.show("visits").to_dict()
+    assert release.account["entries"] == plain["ledger_after"]["entries"] == 1
+
+
+def test_books_by_address_and_as_an_object_alike(books, tmp_path):
+    address = str(tmp_path / "books.db")
+    for ledger in (books, address, tmp_path / "books.db"):
+        cutline.top(CLIFF, k=2, max_k=10, ledger=ledger, dataset="visits")
+        cutline.label(BALLOTS, ledger=ledger, dataset="votes")
+    assert [books.show(name).entries for name in ("visits", "votes")] == [3, 3]
+
+
+def test_labels_take_the_share_of_one_release_like_any_other(books):
+    labels = cutline.label(BALLOTS, ledger=books, dataset="votes")
+    account = books.show("votes")
+    assert account.remaining_releases == 9
+    assert 0.0999 < account.spent.rdp / account.limits.rdp <= 0.1
+    assert "30 queries of this kind together, these 3 among them" in labels.guarantee
+    assert labels.account == account.to_dict()
+    (entry,) = books.history("votes")
+    assert entry.mechanism["queries"] == 3
+    with pytest.raises(BudgetError):
+        cutline.label(BALLOTS, epsilon=2.0, ledger=books, dataset="votes")
+
+
+def test_a_classifier_pays_with_books_by_their_address(books, tmp_path):
+    from sklearn.datasets import make_multilabel_classification
+
+    features, labels = make_multilabel_classification(400, 6, n_classes=3, n_labels=1, random_state=0)
+    model = cutline.PATEClassifier(n_teachers=30, random_state=0)
+    model.fit(features[:380], labels[:380], X_public=features[380:], ledger=str(tmp_path / "books.db"), dataset="votes")
+    account = books.show("votes")
+    assert account.remaining_releases == 9
+    assert model.labels_.account == account.to_dict()
+    assert model.privacy_.epsilon == BUDGET.epsilon
+
+
+def test_labels_without_a_ledger_are_those_of_the_aggregator():
+    labels = cutline.label(BALLOTS, epsilon=8.0, rng=SeededSource(0))
+    assert labels.values.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    assert labels.budget == Budget(epsilon=8.0, delta=1e-6, releases=3)
+    assert labels.guarantee.startswith("(8, 1e-06)-DP for one teacher's whole ballot changing; covers these 3 queries")
+    votes = BALLOTS.sum(axis=0)
+    again = cutline.label(votes, teachers=80, epsilon=8.0, rng=SeededSource(0))
+    assert (again.values == labels.values).all()
+
+
+@pytest.mark.parametrize(
+    ("ballots", "options", "words"),
+    [
+        (BALLOTS.sum(axis=0), {}, "number of teachers is public"),
+        (BALLOTS.sum(axis=0), {"teachers": 80, "limit": 1}, "needs the ballots"),
+        (BALLOTS.sum(axis=0), {"teachers": 80, "aggregator": "powerset-vote"}, "in its own way"),
+        (BALLOTS[0, 0], {}, "three axes"),
+        (BALLOTS[:0], {}, "none of them empty"),
+        (BALLOTS, {"teachers": 20}, "at most the declared teachers"),
+        (BALLOTS, {"aggregator": "pate-tau"}, "ballot limit"),
+        (BALLOTS, {"aggregator": "magic"}, "registered"),
+        (BALLOTS, {"adjacency": "near"}, "add-remove or replace"),
+        (BALLOTS, {"dataset": "votes"}, "go together"),
+    ],
+)
+def test_labels_are_refused_for_public_reasons_and_for_nothing(books, ballots, options, words):
+    paying = {"ledger": books, "dataset": "votes"} if "dataset" not in options else {}
+    with pytest.raises(ParameterError, match=words):
+        cutline.label(ballots, **paying | options)
+    assert books.show("votes").entries == 0
+
+
+def test_candidates_may_come_from_a_generator():
+    release = cutline.top(CLIFF, candidates=(name for name in ("castle", "kiosk", "moon")), max_k=3, test="paper")
+    assert release.listed() == ["castle"]
