@@ -26,7 +26,8 @@ verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with pr
 
 reproduce: OUT ?= $(if $(CUTLINE_DATA),docs/reproduce,reproduce)
 reproduce: $(VENV)/extras.done  ## the paper's experiments on the data in CUTLINE_DATA into docs/reproduce; without it on generated data into reproduce/
-	for name in $$($(BIN)/python -m experiments | cut -d " " -f 1); do \
+	names=$$($(BIN)/python -m experiments) || exit 1; \
+	for name in $$(echo "$$names" | cut -d " " -f 1); do \
 		$(BIN)/python -m experiments $$name --out $(OUT) || exit 1; \
 	done
 
