@@ -13,7 +13,7 @@ import datetime
 import decimal
 import math
 import uuid
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, SupportsIndex, TypeAlias
 
@@ -22,24 +22,29 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.errors import CountsError, ParameterError
-from cutline.ranking import RankedIndices, take, tally
+from cutline.ranking import RankedIndices, RankedTail, take, tally
 
 Item: TypeAlias = Hashable
 
 _ORDERED = (str, int, float, bool, bytes, datetime.date, datetime.time, decimal.Decimal, uuid.UUID)
 
 
-class _Private:
-    """Private data never leaves the process by accident."""
+class _Ranked:
+    """Items by rank, as raw private data: it never leaves the process by accident."""
 
     __slots__ = ()
+    items: Sequence[Item]
+
+    def top(self, n: int) -> tuple[Item, ...]:
+        """Return the ``n`` first items, or all of them if there are fewer; an open domain has those that were seen."""
+        return tuple(self.items[:n])
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("A histogram is private data and is not pickled. Pickle the release instead.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class OpenHistogram(_Private):
+class OpenHistogram(_Ranked):
     r"""The top ``max_k + 1`` counts of an open domain.
 
     Parameters
@@ -73,10 +78,6 @@ class OpenHistogram(_Private):
         padded[: len(order)] = values[order]
         return cls(items=tuple(items[i] for i in order), counts=padded, max_k=max_k)
 
-    def top(self, n: int) -> tuple[Item, ...]:
-        """Return the ``n`` first items, or all seen items if there are fewer."""
-        return tuple(self.items[:n])
-
     def gaps(self, max_k: int) -> IntArray:
         """Return ``h_(k) - h_(k+1)`` for k = 1..max_k."""
         if max_k > self.max_k:
@@ -87,12 +88,51 @@ class OpenHistogram(_Private):
             )
         return -np.diff(self.counts[: max_k + 1])
 
+    def after(self, prefix: int) -> OpenHistogram:
+        r"""Return what is left without the first ``prefix`` ranks; it looks at ``max_k - prefix`` ranks.
+
+        Examples
+        --------
+        >>> left = OpenHistogram.from_counts({"a": 9, "b": 7, "c": 2}, max_k=4).after(2)
+        >>> left, left.items, left.gaps(2).tolist()
+        (OpenHistogram(max_k=2), ('c',), [2, 0])
+        """
+        return OpenHistogram(items=self.items[prefix:], counts=self.counts[prefix:], max_k=self.max_k - prefix)
+
+    def without(self, items: Collection[Item]) -> OpenHistogram:
+        r"""Return what is left without items listed from the top; it looks at as many ranks fewer.
+
+        Examples
+        --------
+        >>> left = OpenHistogram.from_counts({"a": 9, "b": 7, "c": 2}, max_k=4).without(["b"])
+        >>> left, left.items, left.gaps(3).tolist()
+        (OpenHistogram(max_k=3), ('a', 'c'), [7, 2, 0])
+        """
+        listed = frozenset(items)
+        kept = np.ones(len(self.counts), dtype=np.bool_)
+        kept[: len(self.items)] = [item not in listed for item in self.items]
+        rest = tuple(item for item in self.items if item not in listed)
+        return OpenHistogram(items=rest, counts=self.counts[kept], max_k=self.max_k - len(listed))
+
+    def up_to(self, prefix: int) -> ClosedHistogram:
+        r"""Return the first ``prefix`` ranks as a closed domain: once released, they are a public list.
+
+        Examples
+        --------
+        >>> above = OpenHistogram.from_counts({"a": 9, "b": 7, "c": 7, "d": 2}, max_k=4).up_to(3)
+        >>> above, above.top(3), above.values.tolist(), above.multiplicities.tolist()
+        (ClosedHistogram(candidates=3), ('a', 'b', 'c'), [9, 7], [1, 2])
+        """
+        items = self.top(prefix)
+        values, multiplicities = tally(self.counts[: len(items)])
+        return ClosedHistogram(items=items, values=values, multiplicities=multiplicities)
+
     def __repr__(self) -> str:
         return f"OpenHistogram(max_k={self.max_k})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ClosedHistogram(_Private):
+class ClosedHistogram(_Ranked):
     r"""All counts of a closed domain, as distinct values and how many candidates share each.
 
     Parameters
@@ -132,10 +172,6 @@ class ClosedHistogram(_Private):
         """The number of candidates; public."""
         return len(self.items)
 
-    def top(self, n: int) -> tuple[Item, ...]:
-        """Return the ``n`` first candidates, or all of them if there are fewer."""
-        return tuple(self.items[:n])
-
     def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
         """Return the candidates at these ranks (from 0), in one look-up."""
         return take(self.items, ranks)
@@ -147,6 +183,39 @@ class ClosedHistogram(_Private):
         counts = np.zeros(max_k + 1, dtype=np.int64)
         counts[: len(groups)] = self.values[groups]
         return -np.diff(counts)
+
+    def after(self, prefix: int) -> ClosedHistogram:
+        """Return the candidates without the first ``prefix`` ranks."""
+        return self._between(prefix, self.size, RankedTail(self.items, prefix))
+
+    def up_to(self, prefix: int) -> ClosedHistogram:
+        """Return the candidates of the first ``prefix`` ranks."""
+        items = self.top(prefix)
+        return self._between(0, len(items), items)
+
+    def upside_down(self) -> ClosedHistogram:
+        r"""Return how far each candidate is below the first, so that the last ranks are on top.
+
+        Counts that move by one person's doing still move by as much, in the other direction.
+
+        Examples
+        --------
+        >>> turned = ClosedHistogram.from_counts({"a": 9, "b": 7, "c": 7}).upside_down()
+        >>> turned.top(3), turned.values.tolist(), turned.multiplicities.tolist()
+        (('c', 'b', 'a'), [2, 0], [2, 1])
+        """
+        return ClosedHistogram(
+            items=tuple(self.items)[::-1],
+            values=(self.values[:1] - self.values)[::-1],
+            multiplicities=self.multiplicities[::-1],
+        )
+
+    def _between(self, first: int, last: int, items: Sequence[Item]) -> ClosedHistogram:
+        """Return the ranks from ``first`` up to ``last``, which have these items."""
+        ends = np.cumsum(self.multiplicities)
+        sizes = np.clip(ends, first, last) - np.clip(ends - self.multiplicities, first, last)
+        kept = sizes > 0
+        return ClosedHistogram(items=items, values=self.values[kept], multiplicities=sizes[kept])
 
     def __repr__(self) -> str:
         return f"ClosedHistogram(candidates={self.size})"

@@ -12,7 +12,6 @@ from cutline.mechanisms.adaptive.choosers import GapExponential
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
-from cutline.mechanisms.sub_histograms import inside, remaining, upside_down
 from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.release import Outcome
 from cutline.sampling import SeededSource
@@ -155,14 +154,14 @@ def test_half_goes_to_choosing_and_testing():
 
 def test_cut_histograms():
     closed = ClosedHistogram.from_counts(COUNTS)
-    left = remaining(closed, 2)
+    left = closed.after(2)
     assert (left.size, left.top(2), left.named([0, 2]), left.items[-1]) == (3, ("c", "d"), ("c", "e"), "e")
     assert left.items[::2] == ("c", "e")
     assert (left.values.tolist(), left.multiplicities.tolist()) == ([7, 3, 2], [1, 1, 1])
-    above = inside(closed, 3)
+    above = closed.up_to(3)
     assert (above.values.tolist(), above.multiplicities.tolist()) == ([9, 7], [1, 2])
-    assert upside_down(above).gaps(3).tolist() == [0, 2, 0]
-    assert remaining(OpenHistogram.from_counts(COUNTS, max_k=4), 3).gaps(1).tolist() == [1]
+    assert above.upside_down().gaps(3).tolist() == [0, 2, 0]
+    assert OpenHistogram.from_counts(COUNTS, max_k=4).after(3).gaps(1).tolist() == [1]
 
 
 def test_refusals():

@@ -10,7 +10,6 @@ from scipy.integrate import cumulative_trapezoid
 from cutline.errors import BudgetError, DomainError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.open.limited_domain import LimitedDomain, all_before
-from cutline.mechanisms.sub_histograms import remaining
 from cutline.privacy import Adjacency, BoundedRange, Budget
 from cutline.sampling import SeededSource
 
@@ -135,7 +134,7 @@ def test_an_item_of_one_user_is_drawn_with_at_most_delta():
 
 
 def test_after_a_prefix_the_rest_is_a_histogram_of_its_own():
-    left = remaining(SMALL, 1)
+    left = SMALL.after(1)
     after = small(k=3).after(1, epsilon=0.5)
     assert (after.k, after.max_k, after.epsilon) == (2, 3, 0.5)
     direct = OpenHistogram.from_counts({i: c for i, c in COUNTS.items() if i != "a"}, max_k=3)

@@ -16,7 +16,6 @@ from cutline.mechanisms.fixed.selection import (
     same_top,
 )
 from cutline.mechanisms.open.limited_domain import LimitedDomain
-from cutline.mechanisms.sub_histograms import remaining
 from cutline.privacy import Adjacency, Cost
 from cutline.release import Items, Outcome
 from cutline.sampling import Source
@@ -95,6 +94,6 @@ def complete(histogram: Histogram, cut: int, allowance: LimitedDomain, *, steps:
     kept = Continuation(steps=steps, whole=histogram, prefix=len(histogram.top(cut)))
     if cut == allowance.k or (isinstance(histogram, ClosedHistogram) and cut >= histogram.size):
         return kept
-    part = remaining(histogram, cut)
+    part = histogram.after(cut)
     chosen = choose_selector(allowance, part, k=allowance.k - cut)
     return replace(kept, steps=(*steps, chosen.name), selector=chosen, part=part)

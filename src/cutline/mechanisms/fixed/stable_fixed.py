@@ -24,7 +24,6 @@ from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, select_all
 from cutline.mechanisms.fixed.selection import rest_of
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
-from cutline.mechanisms.sub_histograms import inside, upside_down
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
@@ -273,7 +272,7 @@ class StableTopKFixed(Mechanism):
         if above <= self.k:  # fewer were seen, or are there, than the cut says
             return continuation
         reach = min(cut, histogram.size) if isinstance(histogram, ClosedHistogram) else cut
-        return self._cut_down(continuation, inside(histogram, cut), surplus=reach - self.k)
+        return self._cut_down(continuation, histogram.up_to(cut), surplus=reach - self.k)
 
     def _cut_down(self, continuation: Continuation, part: ClosedHistogram, *, surplus: int) -> Continuation:
         """Pick k of a released set, or drop the surplus; charged for the surplus of the cut, even if fewer items were seen."""
@@ -285,7 +284,7 @@ class StableTopKFixed(Mechanism):
         drop = PeelingEM(k=part.size - self.k, epsilon=epsilon, adjacency=self.adjacency)
         steps = (*continuation.steps, "drop")
         return replace(
-            continuation, steps=steps, selector=drop, part=upside_down(part), drops=True, spare=surplus - drop.k
+            continuation, steps=steps, selector=drop, part=part.upside_down(), drops=True, spare=surplus - drop.k
         )
 
     def public_parameters(self) -> dict[str, Any]:

@@ -243,14 +243,19 @@ class LimitedDomain(Mechanism):
         """How many times the weight of one item of its score the bottom has."""
         return Fraction(int(self.max_k)) / Fraction(self.delta)
 
+    def _require_open(self, histogram: Histogram) -> OpenHistogram:
+        """Return the histogram, or raise if its domain is closed."""
+        if isinstance(histogram, OpenHistogram):
+            return histogram
+        raise DomainError(
+            f"{self.name} works on a domain that is open",
+            "a domain that is closed",
+            "Leave the candidates out, or use peeling-em.",
+        )
+
     def _groups(self, histogram: Histogram) -> _Groups:
         """Return the candidates as groups of equal counts, the bottom last."""
-        if not isinstance(histogram, OpenHistogram):
-            raise DomainError(
-                f"{self.name} works on a domain that is open",
-                "a domain that is closed",
-                "Leave the candidates out, or use peeling-em.",
-            )
+        histogram = self._require_open(histogram)
         histogram.gaps(self.max_k)  # refuses a histogram counted with a smaller max_k
         items = histogram.top(self.max_k)
         counts = histogram.counts[: len(items)]

@@ -16,7 +16,6 @@ from typing import ClassVar, Self
 from cutline.histogram import Histogram, Item
 from cutline.mechanisms.calibration import stretch_epsilon
 from cutline.mechanisms.open.limited_domain import LimitedDomain
-from cutline.mechanisms.sub_histograms import without
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.sampling import Source, resolve
@@ -79,22 +78,24 @@ class LimitedRounds(LimitedDomain):
 
     def _list(self, histogram: Histogram, rng: Source) -> tuple[Item, ...]:
         items: tuple[Item, ...] = ()
+        counts = self._require_open(histogram)
         going: Round | None = self.first
         while going is not None:
-            found = going.domain.sample(without(histogram, items), 1, rng=rng)[0]
+            found = going.domain.sample(counts.without(items), 1, rng=rng)[0]
             items += found
             going = going.after(len(found))
         return items
 
     def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
         """Return the exact probability of every list, to a relative 1e-12."""
+        counts = self._require_open(histogram)
 
         @cache
         def lists(listed: frozenset[Item], going: Round) -> dict[tuple[Item, ...], float]:
             """Return the law of what is still to come once these are listed."""
             law: dict[tuple[Item, ...], float] = {}
             following = [going.after(n) for n in range(going.domain.k + 1)]
-            for found, chance in going.domain.law_of_lists(without(histogram, listed)).items():
+            for found, chance in going.domain.law_of_lists(counts.without(listed)).items():
                 after = following[len(found)]
                 rest = {(): 1.0} if after is None else lists(listed.union(found), after)
                 for more, p in rest.items():

@@ -10,7 +10,6 @@ from cutline.histogram import Histogram, OpenHistogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.test_first import PlannedTest, TestFirst
-from cutline.mechanisms.sub_histograms import inside
 from cutline.privacy import Adjacency
 from cutline.release import Law, Outcome
 from cutline.verify.check import Check, Subject
@@ -85,7 +84,7 @@ class SeenFallback(Altered):
         assert isinstance(histogram, OpenHistogram)  # noqa: S101
         law = {outcome: p for outcome, p in self.subject.law(histogram).items() if "release" in outcome.steps}
         left = 1 - sum(law.values())
-        seen = inside(histogram, len(histogram.items))
+        seen = histogram.up_to(len(histogram.items))
         draws = min(self.subject.k, seen.size)
         if draws == 0:
             return law | {Outcome(items=(), k=self.subject.k, steps=("test", "nothing")): left}
