@@ -61,14 +61,14 @@ class Ask(TypedDict, total=False):
     analyst: str | None
     rng: Source | None
 
-    min_k: int
-    target: int
-    weight: float
-    clip: int
-    choose: str
-    test: str
-    share: float
-    ranks: tuple[int, ...]
+    min_k: int | None
+    target: int | None
+    weight: float | None
+    clip: int | None
+    choose: str | None
+    test: str | None
+    share: float | None
+    ranks: tuple[int, ...] | None
 
 
 class Paid(Protocol):
@@ -122,37 +122,34 @@ class Work(ABC, Generic[Answer]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payer:
-    """The account that pays: open books, the dataset in them, who asks, and the account as it was when it was quoted."""
+class Terms:
+    """Who is protected, what may be spent, and who pays: an account in open books, or nobody."""
 
-    books: Ledger
-    account: Account
-    analyst: str | None
-    ours: bool  # whether the books were opened here and are closed here
+    adjacency: Adjacency
+    budget: Budget  # of all releases of this kind together
+    limits: Filter | None = None  # the same at the ledger's Rényi order, if there is a ledger
+    books: Ledger | None = None
+    ours: bool = False  # whether the books were opened here, and are closed here
+    account: Account | None = None  # as it was when this was agreed
+    analyst: str | None = None
 
-    def reserve(self, work: Work[Any]) -> Reservation:
-        """Charge the dearest path, or refuse."""
+    def opened(self) -> AbstractContextManager[object]:
+        """Return the books as a context that closes them at its end, if they were opened here."""
+        return self.books if self.books is not None and self.ours else nullcontext()
+
+    def pay(self, work: Work[Any]) -> Reservation | None:
+        """Charge the dearest path, or refuse; without books there is nothing to charge."""
+        if self.books is None or self.account is None:
+            return None
         return self.books.reserve(
             work.cost, dataset=self.account.dataset, analyst=self.analyst, mechanism=work.describe()
         )
 
-    def settle(self, reservation: Reservation, answer: Answer) -> Answer:
+    def settle(self, reservation: Reservation | None, answer: Answer) -> Answer:
         """Lower the charge to what ran, and return the answer with the account as it is then."""
+        if self.books is None or reservation is None:
+            return answer
         return answer.with_account(self.books.settle(reservation, answer).to_dict())
-
-    def opened(self) -> AbstractContextManager[object]:
-        """Return the books as a context that closes them at its end, if they were opened here."""
-        return self.books if self.ours else nullcontext()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Who is protected, what may be spent, and who pays."""
-
-    adjacency: Adjacency
-    budget: Budget  # of all releases of this kind together
-    limits: Filter | None  # the same at the ledger's Rényi order, if there is a ledger
-    payer: Payer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +194,6 @@ class Quote(Generic[Answer]):
         return self.terms.budget
 
     @property
-    def account(self) -> Account | None:
-        """The account that pays, as it was when this was quoted; None without a ledger."""
-        return None if self.terms.payer is None else self.terms.payer.account
-
-    @property
     def guarantee(self) -> str:
         """The sentence that will come with the answer, whatever the answer is."""
         return self.work.promise(self.budget, seeded=self.rng.seeded)
@@ -213,18 +205,15 @@ class Quote(Generic[Answer]):
         if only the settling fails, `UnsettledError` carries the answer.
         """
         bound = self.work.bind(source)  # a typo in a name is refused before it costs anything
-        payer = self.terms.payer
-        if payer is None:
-            return self.work.draw(self.work.count(bound, progress), self.rng)
-        with payer.opened():
-            reservation = payer.reserve(self.work)
+        with self.terms.opened():
+            reservation = self.terms.pay(self.work)
             counted = self.work.count(bound, progress)
             answer = self.work.draw(counted, self.rng)
-            return payer.settle(reservation, answer)
+            return self.terms.settle(reservation, answer)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return it as plain data: what would be charged, to whom, and what would be left."""
-        budget, account = self.budget, self.account
+        budget, account = self.budget, self.terms.account
         return {
             **describe_terms(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "guarantee": self.guarantee,
@@ -377,7 +366,12 @@ def quote(
     counted = max(k or ranks, *(parameters.get("ranks") or (1,))) if counts else None
     touched = 1
     if grouping is not None:
-        _check_unit_joins_or_leaves(terms.adjacency)
+        if terms.adjacency is not Adjacency.ADD_REMOVE:
+            raise ParameterError(
+                "a table by groups protects a user joining or leaving",
+                f"{terms.adjacency}: a user whose rows change can leave some groups and enter others",
+                "Take add-remove.",
+            )
         touched = grouping.limit or len(grouping.groups)
     each = replace(terms.budget, releases=terms.budget.releases * touched)
     agreed = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
@@ -413,39 +407,13 @@ def agree_terms(
     ``releases``-th of the dataset's budget, by default the dataset's own share of one release.
     """
     asked = None if adjacency is None else Adjacency.parse(adjacency)
-    payer = open_account(ledger, dataset=dataset, analyst=analyst, rng=rng)
-    if payer is None:
+    if ledger is None and dataset is None and analyst is None:
         budget = Budget(
             epsilon=1.0 if epsilon is None else epsilon,
             delta=1e-6 if delta is None else delta,
             releases=1 if releases is None else releases,
         )
-        return Terms(adjacency=asked or usual, budget=budget, limits=None, payer=None)
-    from cutline.ledger import allowance
-
-    account = payer.account
-    if asked not in (None, account.adjacency):
-        raise AdjacencyError(
-            f"{account.dataset!r} is kept under one adjacency relation, {account.adjacency}",
-            str(asked),
-            "Leave adjacency out; the dataset's is taken.",
-        )
-    if None not in (account.unit, unit) and account.unit != unit:
-        raise ParameterError(
-            f"{account.dataset!r} protects those named in its own column",
-            f"user={unit!r}, for {account.unit!r}",
-            f"Pass user={account.unit!r}.",
-        )
-    budget, limits = allowance(account, epsilon=epsilon, delta=delta, releases=releases)
-    return Terms(adjacency=account.adjacency, budget=budget, limits=limits, payer=payer)
-
-
-def open_account(
-    ledger: Ledger | Books | None, *, dataset: str | None, analyst: str | None, rng: Source
-) -> Payer | None:
-    """Open the books, by address or as they are, and look at the account; raise if only one of ledger and dataset is given."""
-    if ledger is None and dataset is None and analyst is None:
-        return None
+        return Terms(adjacency=asked or usual, budget=budget)
     if ledger is None or dataset is None:
         raise ParameterError(
             "a ledger and a dataset go together",
@@ -456,17 +424,30 @@ def open_account(
         raise ParameterError(
             "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
         )
-    from cutline.ledger import Ledger as OpenBooks
+    from cutline import ledger as room  # loads the database's library: not for those who keep no books
 
-    ours = isinstance(ledger, str | os.PathLike)
-    books = OpenBooks(ledger) if isinstance(ledger, str | os.PathLike) else ledger
-    return Payer(books=books, account=books.show(dataset), analyst=analyst, ours=ours)
-
-
-def _check_unit_joins_or_leaves(adjacency: Adjacency) -> None:
-    if adjacency is not Adjacency.ADD_REMOVE:
-        raise ParameterError(
-            "a table by groups protects a user joining or leaving",
-            f"{adjacency}: a user whose rows change can leave some groups and enter others",
-            "Take add-remove.",
+    by_address = isinstance(ledger, str | os.PathLike)
+    books = room.Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+    account = books.show(dataset)
+    if asked not in (None, account.adjacency):
+        raise AdjacencyError(
+            f"{dataset!r} is kept under one adjacency relation, {account.adjacency}",
+            str(asked),
+            "Leave adjacency out; the dataset's is taken.",
         )
+    if None not in (account.unit, unit) and account.unit != unit:
+        raise ParameterError(
+            f"{dataset!r} protects those named in its own column",
+            f"user={unit!r}, for {account.unit!r}",
+            f"Pass user={account.unit!r}.",
+        )
+    budget, limits = room.allowance(account, epsilon=epsilon, delta=delta, releases=releases)
+    return Terms(
+        adjacency=account.adjacency,
+        budget=budget,
+        limits=limits,
+        books=books,
+        ours=by_address,
+        account=account,
+        analyst=analyst,
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cutline.cli.app import app
+from cutline.cli import app
 from cutline.demo import write_checkins
 
 

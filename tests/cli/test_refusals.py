@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from cutline.cli.door import _UNEXPECTED
+from cutline.cli.door import UNEXPECTED
+from cutline.errors import CutlineError
 from cutline.quote import TopWork
 
 SECRET = "Alice-7319"
@@ -154,9 +155,9 @@ def test_the_unexpected_keeps_its_words(run, log, monkeypatch, as_json):
     assert result.exit_code == 1
     assert SECRET not in result.output
     if as_json:
-        assert json.loads(result.stdout) == {"error": _UNEXPECTED.to_dict()}
+        assert json.loads(result.stdout) == {"error": CutlineError(*UNEXPECTED).to_dict()}
     else:
-        assert result.stderr == f"cutline: {_UNEXPECTED}\n"
+        assert result.stderr == f"cutline: {CutlineError(*UNEXPECTED)}\n"
 
 
 def test_an_interrupt_ends_quietly(run, log, monkeypatch):

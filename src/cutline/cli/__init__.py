@@ -7,8 +7,52 @@ failed; 2: wrong usage; 130: interrupted.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
-__all__ = ["main"]
+import typer
+
+from cutline import __version__
+from cutline.cli.cost import cost
+from cutline.cli.demo import demo
+from cutline.cli.ledger import ledger
+from cutline.cli.mechanisms import mechanisms
+from cutline.cli.pate import pate
+from cutline.cli.plan import plan
+from cutline.cli.top import top
+from cutline.cli.verify import verify
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="cutline",
+    help="Which items are at the top of a sensitive log, and where does the top end?\n\n"
+    "The answer is released under differential privacy, or withheld.\n\n"
+    "\b\nExample:\n  cutline demo\n  cutline top checkins.parquet --user user_id --item venue",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: loading rich would double the start-up time
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, top, cost, plan, mechanisms, pate, verify):
+    app.command()(command)
+app.add_typer(ledger)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cutline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -18,8 +62,6 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        from cutline.cli.app import app
-
         app(prog_name="cutline")
     except KeyboardInterrupt:
         sys.exit(130)

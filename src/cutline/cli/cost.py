@@ -46,7 +46,7 @@ def cost(
 
     max_k = default_max_k(k) if max_k is None else max_k
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
-    wishes = o.given(min_k=min_k, target=target, weight=weight, clip=clip)
+    wishes: dict[str, Any] = {"min_k": min_k, "target": target, "weight": weight, "clip": clip}
     cut = k or target or min_k or 1
     with working("Calibrating"):
         chosen = calibrate(
@@ -56,7 +56,8 @@ def cost(
             k=k,
             max_k=max_k,
             **wishes,
-            **o.given(choose=choose, test=test),
+            choose=choose and str(choose),
+            test=test and str(test),
         )
         rules = dict((releases * chosen.cost).epsilons(delta))
         gap = gap_needed(chosen, max_k=max_k, cut=cut)

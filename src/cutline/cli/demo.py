@@ -46,7 +46,8 @@ def demo(
     from cutline.privacy import Budget
     from cutline.sampling import SeededSource
 
-    check_plot(plot)
+    if plot is not None:
+        check_plot(plot)
     columns: dict[str, Any] = {"user": "user_id", "item": "venue", "max_k": _MAX_K}
     with (
         tempfile.TemporaryDirectory(prefix="cutline-demo-") as folder,

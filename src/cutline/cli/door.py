@@ -17,7 +17,7 @@ from cutline.errors import CutlineError
 
 P = ParamSpec("P")
 
-_UNEXPECTED = CutlineError(
+UNEXPECTED = (
     "something failed that should not have; the details are withheld, they may quote rows",
     "",
     "Check the installation with `cutline demo`; if that works, report the command without its data.",
@@ -40,7 +40,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except CutlineError as error:
             _refuse(error, as_json)
         except Exception:
-            _refuse(_UNEXPECTED, as_json)
+            _refuse(CutlineError(*UNEXPECTED), as_json)
 
     return run
 

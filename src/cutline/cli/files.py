@@ -13,10 +13,8 @@ from cutline.histogram import Item
 _FIGURES = (".png", ".svg")
 
 
-def check_plot(path: Path | None) -> None:
+def check_plot(path: Path) -> None:
     """Refuse a figure that could not be written; after the release it would be too late."""
-    if path is None:
-        return
     if path.suffix.lower() not in _FIGURES:
         raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png.")
     if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):

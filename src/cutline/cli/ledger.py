@@ -102,7 +102,8 @@ def show(
     from cutline.errors import ParameterError
     from cutline.ledger import Ledger
 
-    check_plot(plot)
+    if plot is not None:
+        check_plot(plot)
     if plot is not None and dataset is None:
         raise ParameterError("a burn-down is drawn for one dataset", "no dataset", "Pass --dataset.")
     with Ledger(books) as opened:

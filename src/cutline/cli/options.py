@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -74,10 +74,3 @@ GapTest = Annotated[Test | None, typer.Option(help="How its stability is tested.
 Adjacency = Annotated[
     Relation, typer.Option(help="Who is protected: a user joining or leaving, or a user's rows changing.")
 ]
-
-
-def given(**public: Any) -> dict[str, Any]:
-    """Keep what the caller gave, so that each mechanism fills in its own defaults and refuses what it does not know."""
-    return {
-        name: str(value) if isinstance(value, StrEnum) else value for name, value in public.items() if value is not None
-    }

@@ -3,12 +3,15 @@ r"""``cutline top``: a log in, a private top set out."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
+
+if TYPE_CHECKING:
+    from cutline.grouped import GroupedRelease
 
 
 @guarded
@@ -90,38 +93,49 @@ def top(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot, read_list
     from cutline.cli.show import counting, print_answer, talk
-    from cutline.quote import quote
+    from cutline.quote import Ask, Quote, quote
+    from cutline.release import Release
 
-    check_plot(plot)
+    if plot is not None:
+        check_plot(plot)
     _check_groups(by, groups, max_groups_per_user, plot)
-    table = {} if by is None else {"by": by, "groups": groups and read_list(groups, "the groups")}
-    asked = quote(
-        **o.given(**table, max_groups_per_user=max_groups_per_user),
-        user=user,
-        item=item,
-        epsilon=epsilon,
-        delta=delta,
-        releases=releases,
-        k=k,
-        max_k=max_k,
-        mechanism=mechanism,
-        adjacency=None if adjacency is None else str(adjacency),
-        candidates=None if candidates is None else read_list(candidates, "the candidates"),
-        counts=counts,
-        where=where,
-        memory_limit=memory_limit,
-        ledger=ledger,
-        dataset=dataset,
-        analyst=analyst,
-        **o.given(min_k=min_k, target=target, weight=weight, clip=clip, choose=choose, test=test),
-    )
+    ask: Ask = {
+        "user": user,
+        "item": item,
+        "epsilon": epsilon,
+        "delta": delta,
+        "releases": releases,
+        "k": k,
+        "max_k": max_k,
+        "mechanism": mechanism,
+        "adjacency": adjacency and str(adjacency),
+        "candidates": None if candidates is None else read_list(candidates, "the candidates"),
+        "counts": counts,
+        "where": where,
+        "memory_limit": memory_limit,
+        "ledger": ledger,
+        "dataset": dataset,
+        "analyst": analyst,
+        "min_k": min_k,
+        "target": target,
+        "weight": weight,
+        "clip": clip,
+        "choose": choose and str(choose),
+        "test": test and str(test),
+    }
+    asked: Quote[Release] | Quote[GroupedRelease]
+    if by is None or groups is None:
+        asked = quote(**ask)
+    else:
+        listed = read_list(groups, "the groups")
+        asked = quote(by=by, groups=listed, max_groups_per_user=max_groups_per_user, **ask)
     with counting("Counting distinct users per item") as progress:
         answer = asked.run(log, progress=progress)
     if as_json:
         print_json(answer.to_dict(full=full))
     else:
         print_answer(answer, header=item)
-    if plot is not None:
+    if plot is not None and isinstance(answer, Release):
         from cutline.plots import plot_release
 
         plot_release(answer, plot)

@@ -93,6 +93,7 @@ def check_parameters(
             f"a domain that is {domain}",
             "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
         )
+    declared = {name: value for name, value in declared.items() if value is not None}  # None is "not given"
     accepted = {parameter.name for parameter in kind.parameters}
     unknown = sorted(set(declared) - accepted)
     if unknown:
