@@ -37,7 +37,20 @@ if TYPE_CHECKING:
 Books = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
 
 
-class Ask(TypedDict, total=False):
+class Paying(TypedDict, total=False):
+    """What may be spent and who pays; `agree_terms` settles it, for top sets and for labels alike."""
+
+    epsilon: float | None
+    delta: float | None
+    releases: int | None
+    adjacency: Adjacency | str | None
+    ledger: Ledger | Books | None
+    dataset: str | None
+    analyst: str | None
+    rng: Source | None
+
+
+class Ask(Paying, total=False):
     """What can be asked of a log: the parameters that `quote`, `cutline.top` and `cutline.top_by` share.
 
     `cutline.top` explains them one by one. The last ones belong to single mechanisms; each refuses those it does not have.
@@ -52,14 +65,6 @@ class Ask(TypedDict, total=False):
     max_k: int | None
     mechanism: str | None
     counts: bool
-    epsilon: float | None
-    delta: float | None
-    releases: int | None
-    adjacency: Adjacency | str | None
-    ledger: Ledger | Books | None
-    dataset: str | None
-    analyst: str | None
-    rng: Source | None
 
     min_k: int | None
     target: int | None
@@ -123,10 +128,11 @@ class Work(ABC, Generic[Answer]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Who is protected, what may be spent, and who pays: an account in open books, or nobody."""
+    """Who is protected, what may be spent, with whose random bits, and who pays: an account in open books, or nobody."""
 
     adjacency: Adjacency
     budget: Budget  # of all releases of this kind together
+    rng: Source
     limits: Filter | None = None  # the same at the ledger's Rényi order, if there is a ledger
     books: Ledger | None = None
     ours: bool = False  # whether the books were opened here, and are closed here
@@ -161,9 +167,7 @@ class Quote(Generic[Answer]):
     work
         What will run, calibrated.
     terms
-        Who is protected, the budget, and who pays.
-    rng
-        Where the random bits come from.
+        Who is protected, the budget, who pays, and where the random bits come from.
 
     Examples
     --------
@@ -176,7 +180,6 @@ class Quote(Generic[Answer]):
 
     work: Work[Answer]
     terms: Terms
-    rng: Source
 
     @property
     def mechanism(self) -> Mapping[str, Any]:
@@ -196,7 +199,7 @@ class Quote(Generic[Answer]):
     @property
     def guarantee(self) -> str:
         """The sentence that will come with the answer, whatever the answer is."""
-        return self.work.promise(self.budget, seeded=self.rng.seeded)
+        return self.work.promise(self.budget, seeded=self.terms.rng.seeded)
 
     def run(self, source: Any, *, progress: Progress | None = None) -> Answer:
         """Pay, count, draw, settle: return what became public.
@@ -208,7 +211,7 @@ class Quote(Generic[Answer]):
         with self.terms.opened():
             reservation = self.terms.pay(self.work)
             counted = self.work.count(bound, progress)
-            answer = self.work.draw(counted, self.rng)
+            answer = self.work.draw(counted, self.terms.rng)
             return self.terms.settle(reservation, answer)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
@@ -217,7 +220,7 @@ class Quote(Generic[Answer]):
         return {
             **describe_terms(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "guarantee": self.guarantee,
-            "seeded": self.rng.seeded,
+            "seeded": self.terms.rng.seeded,
             "ledger": None if account is None else account.to_dict(),
             "ledger_after": None if account is None else account.after(self.cost).to_dict(),
         }
@@ -321,15 +324,7 @@ def quote(
     max_k: int | None = None,
     mechanism: str | None = None,
     counts: bool = False,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    releases: int | None = None,
-    adjacency: Adjacency | str | None = None,
-    ledger: Ledger | Books | None = None,
-    dataset: str | None = None,
-    analyst: str | None = None,
-    rng: Source | None = None,
-    **declared: Any,
+    **others: Any,
 ) -> Quote[Release] | Quote[GroupedRelease]:
     r"""Settle everything public about a release: mechanism, price, guarantee, whose account; no row is read.
 
@@ -340,7 +335,7 @@ def quote(
     CutlineError
         For a public reason only: a parameter, the caller's own lists, the ledger.
     """
-    source = resolve(rng)
+    paying = {name: others.pop(name) for name in Paying.__annotations__ if name in others}
     grouping = None
     if by is not None or groups is not None or max_groups_per_user is not None:
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
@@ -349,19 +344,9 @@ def quote(
     )
     size = None if question.candidates is None else len(question.candidates)
     kind, parameters = check_parameters(
-        mechanism or default_mechanism(k), closed=size is not None, candidates=size, k=k, max_k=max_k, **declared
+        mechanism or default_mechanism(k), closed=size is not None, candidates=size, k=k, max_k=max_k, **others
     )
-    terms = agree_terms(
-        ledger=ledger,
-        dataset=dataset,
-        analyst=analyst,
-        rng=source,
-        adjacency=adjacency,
-        unit=user,
-        epsilon=epsilon,
-        delta=delta,
-        releases=releases,
-    )
+    terms = agree_terms(unit=user, **paying)
     ranks = max_k or default_max_k(k)
     counted = max(k or ranks, *(parameters.get("ranks") or (1,))) if counts else None
     touched = 1
@@ -383,29 +368,30 @@ def quote(
     reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
     top = TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
     if grouping is None:
-        return Quote(work=top, terms=terms, rng=source)
+        return Quote(work=top, terms=terms)
     table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
-    return Quote(work=table, terms=terms, rng=source)
+    return Quote(work=table, terms=terms)
 
 
 def agree_terms(
     *,
-    ledger: Ledger | Books | None,
-    dataset: str | None,
-    analyst: str | None,
-    rng: Source,
-    adjacency: Adjacency | str | None,
     unit: str | None = None,
-    epsilon: float | None,
-    delta: float | None,
-    releases: int | None,
     usual: Adjacency = Adjacency.ADD_REMOVE,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    releases: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    ledger: Ledger | Books | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    rng: Source | None = None,
 ) -> Terms:
     """Settle who is protected, what may be spent and who pays.
 
     Without a ledger: the caller's epsilon, delta and number of releases, or 1, 1e-6 and 1. With one and without an epsilon: one
     ``releases``-th of the dataset's budget, by default the dataset's own share of one release.
     """
+    source = resolve(rng)
     asked = None if adjacency is None else Adjacency.parse(adjacency)
     if ledger is None and dataset is None and analyst is None:
         budget = Budget(
@@ -413,21 +399,21 @@ def agree_terms(
             delta=1e-6 if delta is None else delta,
             releases=1 if releases is None else releases,
         )
-        return Terms(adjacency=asked or usual, budget=budget)
+        return Terms(adjacency=asked or usual, budget=budget, rng=source)
     if ledger is None or dataset is None:
         raise ParameterError(
             "a ledger and a dataset go together",
             "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
             "Pass ledger and dataset, or neither.",
         )
-    if rng.seeded:
+    if source.seeded:
         raise ParameterError(
             "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
         )
-    from cutline import ledger as room  # loads the database's library: not for those who keep no books
+    from cutline.ledger import Ledger as OpenBooks  # loads the database's library: not for those who keep no books
+    from cutline.ledger import allowance
 
-    by_address = isinstance(ledger, str | os.PathLike)
-    books = room.Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+    books = OpenBooks(ledger) if isinstance(ledger, str | os.PathLike) else ledger
     account = books.show(dataset)
     if asked not in (None, account.adjacency):
         raise AdjacencyError(
@@ -441,13 +427,14 @@ def agree_terms(
             f"user={unit!r}, for {account.unit!r}",
             f"Pass user={account.unit!r}.",
         )
-    budget, limits = room.allowance(account, epsilon=epsilon, delta=delta, releases=releases)
+    budget, limits = allowance(account, epsilon=epsilon, delta=delta, releases=releases)
     return Terms(
         adjacency=account.adjacency,
         budget=budget,
         limits=limits,
         books=books,
-        ours=by_address,
+        ours=books is not ledger,
         account=account,
         analyst=analyst,
+        rng=source,
     )

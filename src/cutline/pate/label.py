@@ -19,7 +19,7 @@ from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.labels import Labels, state_label_guarantee
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.quote import Books, Quote, Work, agree_terms
-from cutline.sampling import Source, resolve
+from cutline.sampling import Source
 
 if TYPE_CHECKING:
     from cutline.ledger import Ledger
@@ -226,18 +226,17 @@ def quote_labels(
     rng: Source | None = None,
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
-    source = resolve(rng)
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)
     terms = agree_terms(
-        ledger=ledger,
-        dataset=dataset,
-        analyst=analyst,
-        rng=source,
-        adjacency=adjacency if own is None else own.adjacency,
+        usual=Adjacency.REPLACE,
         epsilon=epsilon,
         delta=delta,
         releases=releases,
-        usual=Adjacency.REPLACE,
+        adjacency=adjacency if own is None else own.adjacency,
+        ledger=ledger,
+        dataset=dataset,
+        analyst=analyst,
+        rng=rng,
     )
     chosen = own or find_aggregator(str(aggregator)).calibrate(
         replace(terms.budget, releases=terms.budget.releases * queries),
@@ -247,7 +246,7 @@ def quote_labels(
         limits=terms.limits,
         limit=limit,
     )
-    return LabelQuote(work=LabelWork(aggregator=chosen, queries=queries), terms=terms, rng=source)
+    return LabelQuote(work=LabelWork(aggregator=chosen, queries=queries), terms=terms)
 
 
 def _check_made_for(aggregator: Aggregator, *, teachers: int, labels: int) -> Aggregator:
