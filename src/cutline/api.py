@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
+from cutline.ask import Ask
 from cutline.counting import count
 from cutline.counting.question import Progress
 from cutline.grouped import GroupedRelease
@@ -17,7 +18,7 @@ from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
 from cutline.mechanisms.registry import default_max_k
 from cutline.privacy import Adjacency, Budget
-from cutline.quote import Ask, quote
+from cutline.quote import quote
 from cutline.release import Release
 
 __all__ = ["count", "plan", "quote", "top", "top_by"]

@@ -17,8 +17,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack, overload
 
+from cutline.ask import Ask, Books, Paying
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
 from cutline.counting.question import Grouping
 from cutline.errors import AdjacencyError, ParameterError
@@ -33,47 +34,6 @@ from cutline.sampling import Source, resolve
 
 if TYPE_CHECKING:
     from cutline.ledger import Account, Ledger, Reservation
-
-Books = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
-
-
-class Paying(TypedDict, total=False):
-    """What may be spent and who pays; `agree_terms` settles it, for top sets and for labels alike."""
-
-    epsilon: float | None
-    delta: float | None
-    releases: int | None
-    adjacency: Adjacency | str | None
-    ledger: Ledger | Books | None
-    dataset: str | None
-    analyst: str | None
-    rng: Source | None
-
-
-class Ask(Paying, total=False):
-    """What can be asked of a log: the parameters that `quote`, `cutline.top` and `cutline.top_by` share.
-
-    `cutline.top` explains them one by one. The last ones belong to single mechanisms; each refuses those it does not have.
-    """
-
-    user: str | None
-    item: str | None
-    where: str | None
-    candidates: Iterable[Item] | None
-    memory_limit: str | None
-    k: int | None
-    max_k: int | None
-    mechanism: str | None
-    counts: bool
-
-    min_k: int | None
-    target: int | None
-    weight: float | None
-    clip: int | None
-    choose: str | None
-    test: str | None
-    share: float | None
-    ranks: tuple[int, ...] | None
 
 
 class Paid(Protocol):

@@ -11,6 +11,7 @@ from cutline.cli import options as o
 from cutline.cli.door import guarded, print_json
 
 if TYPE_CHECKING:
+    from cutline.ask import Ask
     from cutline.grouped import GroupedRelease
 
 
@@ -93,7 +94,7 @@ def top(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot, read_list
     from cutline.cli.show import counting, print_answer, talk
-    from cutline.quote import Ask, Quote, quote
+    from cutline.quote import Quote, quote
     from cutline.release import Release
 
     if plot is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
+from cutline.ask import Books
 from cutline.errors import ParameterError, UnsettledError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
@@ -21,7 +22,6 @@ from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.records import check_rows, read_features, read_groups, read_labels, read_records
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
-from cutline.quote import Books
 from cutline.sampling import SeededSource, SystemSource
 
 try:

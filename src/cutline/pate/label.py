@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
+from cutline.ask import Books
 from cutline.counting.question import Progress
 from cutline.errors import ParameterError
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.labels import Labels, state_label_guarantee
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.quote import Books, Quote, Work, agree_terms
+from cutline.quote import Quote, Work, agree_terms
 from cutline.sampling import Source
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+r"""What can be asked: the parameters of the public verbs, named and typed once.
+
+`cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`; labels pay by the same `Paying`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict
+
+from cutline.histogram import Item
+from cutline.privacy import Adjacency
+from cutline.sampling import Source
+
+if TYPE_CHECKING:
+    from cutline.ledger import Ledger
+
+Books = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
+
+
+class Paying(TypedDict, total=False):
+    """What may be spent and who pays; `agree_terms` settles it, for top sets and for labels alike."""
+
+    epsilon: float | None
+    delta: float | None
+    releases: int | None
+    adjacency: Adjacency | str | None
+    ledger: Ledger | Books | None
+    dataset: str | None
+    analyst: str | None
+    rng: Source | None
+
+
+class Ask(Paying, total=False):
+    """A question about a log; the last parameters belong to single mechanisms, and each refuses those it does not have."""
+
+    user: str | None
+    item: str | None
+    where: str | None
+    candidates: Iterable[Item] | None
+    memory_limit: str | None
+    k: int | None
+    max_k: int | None
+    mechanism: str | None
+    counts: bool
+
+    min_k: int | None
+    target: int | None
+    weight: float | None
+    clip: int | None
+    choose: str | None
+    test: str | None
+    share: float | None
+    ranks: tuple[int, ...] | None
