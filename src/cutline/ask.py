@@ -1,6 +1,7 @@
 r"""What can be asked: the parameters of the public verbs, named and typed once.
 
-`cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`; labels pay by the same `Paying`.
+`cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`; labels are paid for by
+the same `Paying`.
 """
 
 from __future__ import annotations
