@@ -8,7 +8,9 @@ import pytest
 import cutline
 from cutline.errors import BudgetError, ParameterError, SourceError
 from cutline.ledger import Ledger
-from cutline.privacy import Adjacency, Budget
+from cutline.pate import OptimalVote
+from cutline.pate.label import quote_labels
+from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12, "garage": 11}
@@ -127,6 +129,12 @@ def test_labels_without_a_ledger_are_those_of_the_aggregator():
         (BALLOTS.sum(axis=0), {"teachers": 80, "aggregator": "powerset-vote"}, "in its own way"),
         (BALLOTS[0, 0], {}, "three axes"),
         (BALLOTS[:0], {}, "none of them empty"),
+        (BALLOTS.astype(float), {}, "booleans or integers"),
+        (BALLOTS.astype(object), {}, "booleans or integers"),
+        (BALLOTS.tolist(), {}, "declared type"),  # one odd cell would change the type of all
+        (BALLOTS, {"limit": 1, "scores": BALLOTS[:3]}, "shape of the ballots"),
+        (BALLOTS, {"limit": 1, "scores": BALLOTS.tolist()}, "declared type"),
+        (BALLOTS.sum(axis=0).astype(float), {"teachers": 80}, "whole numbers"),
         (BALLOTS, {"teachers": 20}, "at most the declared teachers"),
         (BALLOTS, {"aggregator": "pate-tau"}, "ballot limit"),
         (BALLOTS, {"aggregator": "magic"}, "registered"),
@@ -139,6 +147,20 @@ def test_labels_are_refused_for_public_reasons_and_for_nothing(books, ballots, o
     with pytest.raises(ParameterError, match=words):
         cutline.label(ballots, **paying | options)
     assert books.show("votes").entries == 0
+
+
+@pytest.mark.parametrize("budget", [None, Budget(epsilon=4.0, delta=1e-6, releases=3)])
+def test_an_aggregator_of_the_callers_own_keeps_its_cost_and_speaks_for_itself(books, budget):
+    table = BitTable.voting(order=8.0, rdp=0.002, teachers=80)
+    own = OptimalVote(table=table, teachers=80, labels=4, budget=budget)
+    for paying in ({}, {"ledger": books, "dataset": "votes"}):
+        asked = quote_labels(queries=3, labels=4, teachers=80, aggregator=own, epsilon=BUDGET.epsilon, **paying)
+        labels = cutline.label(BALLOTS, aggregator=own, epsilon=BUDGET.epsilon, **paying)
+        assert asked.cost == labels.cost == 3 * own.cost
+        assert asked.guarantee == labels.guarantee
+        assert asked.guarantee.startswith("(4, 1e-06)-DP") == (budget is not None)
+    with pytest.raises(ParameterError, match="made for the teachers"):
+        cutline.label(BALLOTS[:70], aggregator=own)
 
 
 def test_candidates_may_come_from_a_generator():

@@ -46,19 +46,14 @@ def _read_arrays(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
     name = "votes" if "votes" in held else "ballots"
     array = held[name]
     axes = 2 if name == "votes" else 3
-    if array.ndim != axes or 0 in array.shape or array.dtype.kind not in ("iu" if axes == 2 else "biu"):
+    if array.ndim != axes:
         raise ColumnTypeError(
-            f"{name} must be whole numbers with {axes} axes, none of them empty",
+            f"{name} must be whole numbers with {axes} axes",
             f"{array.dtype} of shape {array.shape}",
             "Save counts of teachers, or zeros and ones.",
         )
-    scores = held.get("scores")
-    if scores is not None and (scores.shape != array.shape or scores.dtype.kind not in "biuf"):
-        raise ColumnTypeError(
-            "scores must be numbers in the shape of the ballots", f"{scores.dtype} of shape {scores.shape}", ""
-        )
     names = tuple(f"label_{i}" for i in range(array.shape[-1]))
-    return BallotBox.of(array, scores), names
+    return BallotBox.of(array, held.get("scores")), names
 
 
 def _read_table(path: Path) -> tuple[BallotBox, tuple[str, ...]]:

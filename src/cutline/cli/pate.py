@@ -62,16 +62,13 @@ def pate(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.ballots import check_labels_file, read_ballots, write_labels
     from cutline.cli.show import talk, working
-    from cutline.errors import UnsettledError
-    from cutline.pate.label import label
-    from cutline.pate.labels import Labels
+    from cutline.pate.label import keep_unsettled, label
 
     check_labels_file(out, needed=not as_json)
     box, names = read_ballots(ballots)
-    unsettled: UnsettledError | None = None
     with working("Drawing labels"):
-        try:
-            labels = label(
+        labels, unsettled = keep_unsettled(
+            lambda: label(
                 box,
                 teachers=teachers,
                 aggregator=aggregator,
@@ -83,10 +80,7 @@ def pate(
                 dataset=dataset,
                 analyst=analyst,
             )
-        except UnsettledError as error:  # paid for in full, so the labels go to their file all the same
-            if not isinstance(error.release, Labels):
-                raise
-            labels, unsettled = error.release, error
+        )  # what was paid for in full goes to its file, even if the books broke down afterwards
     if out is not None:
         write_labels(out, labels.values, names, labels.guarantee)
     if as_json:

@@ -66,7 +66,7 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
     check_whole("tau", tau)
     if tau >= given.shape[-1]:
         return given
-    keys = np.zeros(given.shape) if scores is None else _check_scores(scores, given.shape)
+    keys = np.zeros(given.shape) if scores is None else check_scores(scores, given.shape)
     keys = np.where(given, np.where(np.isnan(keys), -np.inf, keys), -np.inf)
     # Ones come before zeros even where a one's score is -inf, so that a ballot never loses a one to a zero.
     order = np.lexsort((-keys, ~given), axis=-1)
@@ -116,7 +116,7 @@ def check_ballots(ballots: Ballots) -> Ballots:
     return array
 
 
-def _check_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def check_scores(scores: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """Return scores as floats, or raise, without quoting any, if they are not real numbers in the shape of the ballots."""
     array = np.asarray(scores)
     if array.shape != shape or array.dtype.kind not in "biuf":

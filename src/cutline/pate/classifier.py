@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.ask import Books
-from cutline.errors import ParameterError, UnsettledError
+from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
 from cutline.pate.guarantee import Labelled, state_privacy
-from cutline.pate.label import LabelQuote, quote_labels
-from cutline.pate.labels import Labels
+from cutline.pate.label import keep_unsettled, quote_labels
 from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
 from cutline.pate.records import check_rows, read_features, read_groups, read_labels, read_records
 from cutline.pate.student import Missing, check_missing, fit_student
@@ -226,7 +225,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
         )
-        labels, unsettled = _run(asked, voters)
+        labels, unsettled = keep_unsettled(lambda: asked.run(voters))
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
         self.__dict__.pop("student_", None)
         self._vector = vector
@@ -340,16 +339,6 @@ class _Teachers:
         return count_votes(
             self.template, one_by_one(), self.public, aggregator=aggregator, n_jobs=self.n_jobs, progress=self.verbose
         )
-
-
-def _run(asked: LabelQuote, voters: _Teachers) -> tuple[Labels, UnsettledError | None]:
-    """Return the labels, and what the books could not be told: labels that were paid for in full may be used all the same."""
-    try:
-        return asked.run(voters), None
-    except UnsettledError as error:
-        if not isinstance(error.release, Labels):
-            raise
-        return error.release, error
 
 
 def _match_density(features: Any, public: Any) -> Any:

@@ -5,25 +5,31 @@ r"""Labels from votes: one batch of queries, quoted before a vote is read, paid 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.ask import Books
+from cutline.ask import Paying
 from cutline.counting.question import Progress
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, UnsettledError
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.aggregators.registry import aggregator as find_aggregator
+from cutline.pate.ballots import check_ballots, check_scores
 from cutline.pate.labels import Labels, state_label_guarantee
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.quote import Quote, Work, agree_terms
 from cutline.sampling import Source
 
-if TYPE_CHECKING:
-    from cutline.ledger import Ledger
+
+class LabelAsk(Paying, total=False):
+    """What can be asked of ballots besides who casts them: what `label` and `quote_labels` share; `label` explains it."""
+
+    aggregator: str | Aggregator
+    limit: int | None
 
 
 class Voters(Protocol):
@@ -52,9 +58,9 @@ class LabelWork(Work[Labels]):
     def describe(self) -> dict[str, Any]:
         return self.aggregator.describe() | {"queries": self.queries}
 
-    def promise(self, budget: Budget, *, seeded: bool) -> str:
-        each = replace(budget, releases=budget.releases * self.queries)
-        return state_label_guarantee(self.describe(), cost=self.cost, budget=each, queries=self.queries, seeded=seeded)
+    def promise(self, budget: Budget, *, seeded: bool) -> str:  # noqa: ARG002 - the aggregator has its own, or none
+        own, queries = self.aggregator.budget, self.queries
+        return state_label_guarantee(self.describe(), cost=self.cost, budget=own, queries=queries, seeded=seeded)
 
     def bind(self, source: Voters) -> Voters:
         source.check(self.aggregator)
@@ -81,13 +87,18 @@ class LabelQuote(Quote[Labels]):
 class BallotBox:
     """Ballots (teachers, queries, labels), with their scores if there are any, or votes (queries, labels); private."""
 
-    ballots: npt.NDArray[Any] | None = None
-    votes_cast: npt.NDArray[Any] | None = None
+    cast: npt.NDArray[Any]
     scores: npt.NDArray[Any] | None = None
 
     @classmethod
     def of(cls, ballots: npt.ArrayLike, scores: npt.ArrayLike | None = None) -> BallotBox:
-        """Tell ballots from votes by their number of axes, which is public."""
+        """Tell ballots from votes by their number of axes; axes and declared types are public, and all that is refused."""
+        for given in (ballots, scores):
+            if given is not None and not hasattr(given, "__array__"):
+                # numpy takes the type of a list from its cells: one odd cell in one ballot would get all of them refused.
+                raise ParameterError(
+                    "ballots and scores must be arrays, which have a declared type", type(given).__name__, "Stack them."
+                )
         array = np.asarray(ballots)
         if array.ndim not in (2, 3) or 0 in array.shape:
             raise ParameterError(
@@ -95,37 +106,32 @@ class BallotBox:
                 f"shape {array.shape}",
                 "Stack the teachers' predictions along a first axis.",
             )
-        if array.ndim == 2:
-            return cls(votes_cast=array)
-        return cls(ballots=array, scores=None if scores is None else np.asarray(scores))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many queries and labels there are; public."""
-        array = self.votes_cast if self.ballots is None else self.ballots
-        assert array is not None  # noqa: S101 - a box holds one or the other
-        return int(array.shape[-2]), int(array.shape[-1])
+        if array.ndim == 3:
+            known = None if scores is None else check_scores(scores, array.shape)
+            return cls(cast=check_ballots(array), scores=known)
+        if array.dtype.kind not in "iu":
+            raise ParameterError(
+                "votes must be whole numbers", f"{array.dtype}", "Pass how many teachers set each label."
+            )
+        return cls(cast=array)
 
     @property
     def teachers(self) -> int | None:
         """How many teachers cast ballots; votes do not show it."""
-        return None if self.ballots is None else len(self.ballots)
+        return len(self.cast) if self.cast.ndim == 3 else None
 
     def check(self, aggregator: Aggregator) -> None:
         """Refuse ballots of another shape, and votes where the aggregator needs the ballots themselves."""
-        if self.ballots is not None:
-            aggregator.check_ballots(self.ballots)
-        elif aggregator.limit is not None or aggregator.width != self.shape[1]:
+        if self.teachers is not None:
+            aggregator.check_ballots(self.cast)
+        elif aggregator.limit is not None or aggregator.width != self.cast.shape[1]:
             raise ParameterError(
                 f"{aggregator.name} counts ballots in its own way", "votes", "Pass the ballots themselves."
             )
 
     def votes(self, aggregator: Aggregator) -> IntArray:
         """Count the ballots as the aggregator does, or hand over the votes."""
-        if self.ballots is not None:
-            return aggregator.tally(self.ballots, self.scores)
-        assert self.votes_cast is not None  # noqa: S101 - a box holds one or the other
-        return self.votes_cast
+        return self.cast if self.teachers is None else aggregator.tally(self.cast, self.scores)
 
 
 def label(
@@ -133,16 +139,7 @@ def label(
     *,
     scores: npt.ArrayLike | None = None,
     teachers: int | None = None,
-    aggregator: str | Aggregator = "optimal-vote",
-    limit: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    releases: int | None = None,
-    adjacency: Adjacency | str | None = None,
-    ledger: Ledger | Books | None = None,
-    dataset: str | None = None,
-    analyst: str | None = None,
-    rng: Source | None = None,
+    **ask: Unpack[LabelAsk],
 ) -> Labels:
     r"""Turn the ballots of teachers into labels under differential privacy.
 
@@ -152,14 +149,14 @@ def label(
     Parameters
     ----------
     ballots
-        Zeros and ones of shape (teachers, queries, labels), or votes, how many teachers set each label, of shape
+        An array of zeros and ones of shape (teachers, queries, labels), or of votes, how many teachers set each label, of shape
         (queries, labels).
     scores
         How sure each teacher is of each label, in the shape of the ballots; a ballot limit keeps the surest.
     teachers
         How many teachers there are; public, and needed for votes. By default the number of ballots.
     aggregator
-        A registered name, or an aggregator with parameters of its own, whose cost then speaks.
+        A registered name, by default ``"optimal-vote"``, or an aggregator with parameters of its own, whose cost then speaks.
     limit
         The most labels one ballot may give to one query; for aggregators that take it.
     epsilon, delta, releases
@@ -182,32 +179,19 @@ def label(
     [[0, 1, 0], [0, 0, 1]]
     """
     box = ballots if isinstance(ballots, BallotBox) else BallotBox.of(ballots, scores)
-    queries, labels = box.shape
     teachers = box.teachers if teachers is None else teachers
     if teachers is None:
         raise ParameterError(
             "the number of teachers is public, and never read from their votes", "no teachers", "Pass their number."
         )
-    if limit is not None and box.ballots is None:
+    if ask.get("limit") is not None and box.teachers is None:
         raise ParameterError(
-            "a ballot limit needs the ballots: votes do not show who cast them", f"limit={limit}", "Leave it out."
+            "a ballot limit needs the ballots: votes do not show who cast them",
+            f"limit={ask['limit']}",
+            "Leave it out.",
         )
-    asked = quote_labels(
-        queries=queries,
-        labels=labels,
-        teachers=teachers,
-        aggregator=aggregator,
-        limit=limit,
-        epsilon=epsilon,
-        delta=delta,
-        releases=releases,
-        adjacency=adjacency,
-        ledger=ledger,
-        dataset=dataset,
-        analyst=analyst,
-        rng=rng,
-    )
-    return asked.run(box)
+    queries, labels = box.cast.shape[-2:]
+    return quote_labels(queries=queries, labels=labels, teachers=teachers, **ask).run(box)
 
 
 def quote_labels(
@@ -217,28 +201,13 @@ def quote_labels(
     teachers: int,
     aggregator: str | Aggregator = "optimal-vote",
     limit: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    releases: int | None = None,
-    adjacency: Adjacency | str | None = None,
-    ledger: Ledger | Books | None = None,
-    dataset: str | None = None,
-    analyst: str | None = None,
-    rng: Source | None = None,
+    **paying: Unpack[Paying],
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)
-    terms = agree_terms(
-        usual=Adjacency.REPLACE,
-        epsilon=epsilon,
-        delta=delta,
-        releases=releases,
-        adjacency=adjacency if own is None else own.adjacency,
-        ledger=ledger,
-        dataset=dataset,
-        analyst=analyst,
-        rng=rng,
-    )
+    if own is not None:
+        paying["adjacency"] = own.adjacency
+    terms = agree_terms(usual=Adjacency.REPLACE, **paying)
     chosen = own or find_aggregator(str(aggregator)).calibrate(
         replace(terms.budget, releases=terms.budget.releases * queries),
         teachers=teachers,
@@ -248,6 +217,16 @@ def quote_labels(
         limit=limit,
     )
     return LabelQuote(work=LabelWork(aggregator=chosen, queries=queries), terms=terms)
+
+
+def keep_unsettled(draw: Callable[[], Labels]) -> tuple[Labels, UnsettledError | None]:
+    """Return the labels, and what the books could not be told: labels that were paid for in full may be used all the same."""
+    try:
+        return draw(), None
+    except UnsettledError as error:
+        if not isinstance(error.release, Labels):
+            raise
+        return error.release, error
 
 
 def _check_made_for(aggregator: Aggregator, *, teachers: int, labels: int) -> Aggregator:
