@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -23,21 +21,10 @@ from rich.table import Table
 from cutline.pate import AGGREGATORS, aggregator
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource, SystemSource
+from measure import interleave
 
 NUMPY = "numpy floats"
 COINS = ("optimal-vote", "pate-gaussian", "pate-tau", "binary-vote")
-
-
-def interleave(runs: dict[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
-    """Run each once to warm up, then all in turn, and return the median seconds."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            started = time.perf_counter()
-            run()
-            if repeat:
-                seconds[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def simulated(queries: int, labels: int, teachers: int) -> np.ndarray:

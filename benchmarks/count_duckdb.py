@@ -11,10 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 
 import duckdb
 import numpy as np
@@ -24,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cutline.api import count, top
+from measure import interleave
 
 USERS, ITEMS = 1_000_000, 100_000
 
@@ -37,18 +35,6 @@ def write_log(path: pathlib.Path, *, rows: int, items: str) -> None:
     if items == "text":
         names = pa.array([f"venue-{n:06d}" for n in range(ITEMS)]).take(names)
     pq.write_table(pa.table({"user": random.integers(0, USERS, rows), "item": names}), path)
-
-
-def interleave(runs: dict[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
-    """Run each once to warm up, then all in turn, and return the median seconds."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            if repeat:
-                seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def main() -> None:

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from rich.table import Table
 from cutline.histogram import ClosedHistogram
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.privacy import Budget
+from measure import interleave
 
 SIZES = (10**4, 10**5, 10**6, 10**7)
 ARRAY, READY, NUMPY = "array", "ready", "numpy"
@@ -34,18 +33,6 @@ OPENDP = {"OpenDP zCDP": "zero_concentrated_divergence", "OpenDP pure": "max_div
 def zipf(size: int, *, top: int) -> np.ndarray:
     """Return shuffled counts ``top // rank``."""
     return np.random.default_rng(0).permutation(top // np.arange(1, size + 1))
-
-
-def interleave(runs: dict[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
-    """Run each once to warm up, then all in turn, and return the median seconds."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            started = time.perf_counter()
-            run()
-            if repeat:
-                seconds[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 class OpenDP:
