@@ -162,7 +162,7 @@ class Quote(Generic[Answer]):
         return self.work.promise(self.budget, seeded=self.terms.rng.seeded)
 
     def run(self, source: Any, *, progress: Progress | None = None) -> Answer:
-        """Pay, count, draw, settle: return what became public.
+        """Pay, count, draw, settle: return what became public. Every run is a release of its own, and is paid for.
 
         With a ledger the dearest path is on the books before a row is read. Whatever fails afterwards leaves that charge, and
         if only the settling fails, `UnsettledError` carries the answer.
@@ -374,7 +374,8 @@ def agree_terms(
     from cutline.ledger import allowance
 
     books = OpenBooks(ledger) if isinstance(ledger, str | os.PathLike) else ledger
-    account = books.show(dataset)
+    with books if books is not ledger else nullcontext():  # a quote that is never run leaves no connection behind
+        account = books.show(dataset)
     if asked not in (None, account.adjacency):
         raise AdjacencyError(
             f"{dataset!r} is kept under one adjacency relation, {account.adjacency}",
