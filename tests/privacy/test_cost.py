@@ -171,10 +171,9 @@ def test_a_summary_names_the_order_that_converts_best(cost):
     summary = json.loads(json.dumps(cost.summary(1e-6), allow_nan=False))
     assert sum(summary["kinds"].values()) == sum(use.times for use in cost.uses)
     assert (summary["delta"], summary["slack"]) == (1e-6, cost.delta)
-    assert summary["epsilon"] == cost.epsilon(1e-6)
     assert summary["rdp"] == cost.rdp(summary["order"])
     converted = epsilon_from_rdp(order=summary["order"], rdp=summary["rdp"], delta=1e-6, slack=summary["slack"])
-    assert converted == cost.epsilons(1e-6)["rdp"]
+    assert summary["epsilon"] == converted == cost.epsilons(1e-6)["rdp"] >= cost.epsilon(1e-6)
 
 
 def test_a_summary_without_a_conversion_says_none():

@@ -26,10 +26,9 @@ from typing import Any
 from cutline.errors import ParameterError
 from cutline.interop.concentration import certified_rho
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.composition import Use
 from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.cost import Cost
-from cutline.privacy.curves.base import Normal, check_positive
+from cutline.privacy.curves.base import Normal, Use, check_positive
 from cutline.privacy.rules.pld import compose_parts, dominating_parts, law_of_failure
 
 
@@ -90,7 +89,7 @@ def to_pld(cost: Cost, *, value_discretization_interval: float = 1e-4, tail_mass
 
     check_positive("value_discretization_interval", value_discretization_interval)
     check_positive("tail_mass", tail_mass)
-    interval, parts = value_discretization_interval, dominating_parts(cost)
+    interval, parts = value_discretization_interval, dominating_parts(cost.uses)
     if parts is None:
         raise ParameterError(
             "a privacy-loss distribution needs uses with a known profile",

@@ -5,18 +5,16 @@ Everything here is public, inert data and pure functions. Nothing draws a random
 
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.budget import Budget, Filter
-from cutline.privacy.composition import Use
 from cutline.privacy.cost import Cost
-from cutline.privacy.curves.base import Curve
+from cutline.privacy.curves.base import Curve, Use
 from cutline.privacy.curves.bit_table import BitTable
-from cutline.privacy.curves.bounded_range import BoundedRange
+from cutline.privacy.curves.bounded_range import BoundedRange, LimitedDomainDraws
 from cutline.privacy.curves.gaussian import Gaussian
 from cutline.privacy.curves.gaussian_bit import GaussianBit
-from cutline.privacy.curves.limited_domain import LimitedDomainDraws
 from cutline.privacy.curves.noisy_max_gaussian import NoisyMaxGaussian
 from cutline.privacy.curves.pure import Pure
 from cutline.privacy.curves.zcdp import ZCDP
-from cutline.privacy.search import largest
+from cutline.privacy.rounding import largest
 
 __all__ = [
     "ZCDP",

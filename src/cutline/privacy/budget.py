@@ -10,12 +10,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.cost import Cost
-from cutline.privacy.curves.base import check_order, check_positive
+from cutline.privacy.curves.base import check_order, check_positive, check_whole
 from cutline.privacy.rounding import fraction_down, sum_up
 from cutline.privacy.rules.registry import RULES
 
@@ -69,11 +67,7 @@ class Budget:
         check_positive("epsilon", self.epsilon)
         if not 0 < self.delta < 1:
             raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
-        if isinstance(self.releases, bool) or not isinstance(self.releases, int | np.integer) or self.releases < 1:
-            raise ParameterError(
-                "releases must be a whole number of at least 1", f"releases={self.releases}", "Try releases=1."
-            )
-        object.__setattr__(self, "releases", int(self.releases))
+        object.__setattr__(self, "releases", check_whole("releases", self.releases, "Try releases=1."))
 
     def covers(self, limits: Filter) -> bool:
         """Say whether everything a filter admits, however it is chosen, stays within this budget."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.composition import Use
-from cutline.privacy.curves.base import Curve, check_probability, curve_from_dict, curve_to_dict
+from cutline.privacy.conversion import epsilon_from_rdp
+from cutline.privacy.curves.base import Curve, Use, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
 from cutline.privacy.rules.rdp import best_order
 from cutline.privacy.rules.registry import RULES
@@ -99,8 +99,8 @@ class Cost:
         dict
             ``kinds``: how often each kind of curve is used. ``order`` and ``rdp``: the Rényi order at which the cost
             converts best to ``delta``, and the Rényi bound there; ``slack``: the probability outside which that bound
-            holds. ``delta``: as given. ``epsilon``: the smallest epsilon that any rule proves, which need not be the
-            one of this order. A number that is infinite or does not exist is None.
+            holds. ``delta``: as given. ``epsilon``: what the bound converts to, the rule ``rdp``; another rule of
+            `epsilons` may prove a smaller one. A number that is infinite or does not exist is None.
 
         Examples
         --------
@@ -108,18 +108,18 @@ class Cost:
         >>> (600 * Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)).summary(4e-7)["kinds"]
         {'bounded-range': 600}
         """
+        check_probability("delta", delta)
         kinds: Counter[str] = Counter()
         for use in self.uses:
             kinds[use.curve.kind] += use.times
-        order = best_order(self, delta) if self.delta < delta else None
-        return {
-            "kinds": dict(kinds),
-            "order": order,
-            "rdp": None if order is None else _finite(self.rdp(order)),
-            "slack": self.delta,
-            "delta": delta,
-            "epsilon": _finite(self.epsilon(delta)),
-        }
+        plain: dict[str, Any] = {"kinds": dict(kinds), "order": None, "rdp": None, "slack": self.delta, "delta": delta}
+        epsilon = math.inf
+        if self.delta < delta:
+            order = best_order(self, delta)
+            rdp = self.rdp(order)
+            epsilon = epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=self.delta)
+            plain |= {"order": order, "rdp": _finite(rdp)}
+        return plain | {"epsilon": _finite(epsilon)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost as plain data; `from_dict` reads it back equal."""

@@ -1,7 +1,8 @@
 r"""Numbers that may only err to one side.
 
 Privacy figures are rounded up, budgets down. Sums of floats are exact fractions rounded once; transcendental figures
-are enclosed in balls (python-flint ``arb``) and the outer end is taken.
+are enclosed in balls (python-flint ``arb``) and the outer end is taken. Bisections return a number at which the condition
+was seen to hold: `scipy.optimize` may stop on either side of a root, and a calibration needs the side within the budget.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from flint import arb, ctx
 _START_BITS = 96
 _MOST_BITS = 1 << 14
 _GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is taken
+_SUM_ERROR = 1e-12  # relative allowance for floats in sums of many terms
 
 
 def fraction_up(value: Fraction) -> float:
@@ -52,9 +54,8 @@ def enclose(compute: Callable[[], Any]) -> Any:
     while True:
         with ctx.workprec(bits):
             ball = compute()
-        if ball.is_finite() and (ball.rel_accuracy_bits() >= _GOOD_BITS or ball.is_zero()):
-            return ball
-        if bits >= _MOST_BITS:
+        good = ball.is_finite() and (ball.rel_accuracy_bits() >= _GOOD_BITS or ball.is_zero())
+        if good or bits >= _MOST_BITS:
             return ball
         bits *= 2
 
@@ -70,3 +71,50 @@ def ball_up(ball: Any) -> float:
 def ball_down(ball: Any) -> float:
     """Return a float at or below every point of the ball; minus infinity if the ball is not finite."""
     return -ball_up(-ball)
+
+
+def largest(holds: Callable[[float], bool], *, low: float, high: float, relative: float = 1e-9) -> float:
+    """Return a number at which ``holds`` was seen to be true, within ``relative`` of the largest such.
+
+    ``holds`` is true at ``low`` (taken on trust), and once false stays false. Both ends are positive; the bisection is
+    geometric, so it is as quick at 1e-12 as at 1e+12. If ``holds(high)``, then ``high`` is the answer.
+
+    Examples
+    --------
+    >>> round(largest(lambda x: x * x <= 2, low=1e-9, high=1e9), 6)
+    1.414214
+    """
+    if holds(high):
+        return high
+    while high > low * (1 + relative):
+        middle = (low * high) ** 0.5
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def smallest(holds: Callable[[float], bool], *, guess: float, most: float = math.inf, relative: float = 1e-13) -> float:
+    """Return a number from 0 at which ``holds`` was seen to be true, within ``relative`` of the smallest such.
+
+    ``holds`` once true stays true. The search doubles ``guess`` until it holds, and is given up, with infinity, where it
+    still does not hold beyond ``most``.
+    """
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, guess
+    while not holds(high):
+        low, high = high, 2 * high
+        if low > most:
+            return math.inf
+    while high - low > relative * high:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def smallest_epsilon(profile: Callable[[float], float], delta: float, *, guess: float) -> float:
+    """Return an epsilon just above the smallest at which a falling profile, a sum of many floats, is at most ``delta``."""
+    return smallest(lambda x: profile(x) <= delta * (1 - _SUM_ERROR), guess=guess) * (1 + _SUM_ERROR)

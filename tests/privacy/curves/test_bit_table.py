@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cutline.errors import ParameterError
 from cutline.privacy import BitTable
-from cutline.privacy.curves.bit_table import ALMOST_ONE
-from cutline.privacy.divergence import coin_divergence_ball
+from cutline.privacy.curves.bit_table import ALMOST_ONE, coin_divergence_ball
 
 orders = st.floats(min_value=1.05, max_value=400.0)
 costs = st.floats(min_value=1e-3, max_value=3.0)

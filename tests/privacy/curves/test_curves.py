@@ -14,7 +14,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest
 from cutline.privacy import BitTable, BoundedRange, GaussianBit, Pure
 from cutline.privacy.curves.base import curve_from_dict, curve_to_dict
-from cutline.privacy.divergence import coin_divergence
+from cutline.privacy.curves.bit_table import coin_divergence
 
 CURVES = [
     BoundedRange(epsilon=0.3),

@@ -92,7 +92,7 @@ def test_a_grid_law_dominates_between_the_dots_too(curve, interval: float) -> No
 def test_repeat_is_compose_in_dp_accounting_too(curve, times: int) -> None:
     cost = times * of(curve)
     assert cost == sum((of(curve) for _ in range(times - 1)), of(curve))
-    parts = dominating_parts(cost)
+    parts = dominating_parts(cost.uses)
     assert parts is not None
     repeated = compose_parts(parts, interval=1e-3, tail=1e-15)
     law = grid_law(curve.profile, interval=1e-3, tail=1e-15, dots=max(2_000, 20_000 // times))

@@ -1,20 +1,21 @@
-r"""What one use of a mechanism costs at every Rényi order: the protocol, and the register of kinds.
+r"""What one use of a mechanism costs at every Rényi order: the protocol, the register of kinds, and composed uses.
 
 A curve is inert public data. What else is known about it (zCDP, Gaussian DP, its privacy profile) it says by having the
 attribute of `Concentrated`, `Normal` or `Profiled`; rules ask for no more than that. It is serialised as its fields plus
-its ``kind`` and read back equal; a cost is a bag of curves (`cutline.privacy.cost`), and rules turn costs into epsilons
-(`cutline.privacy.rules.registry`).
+its ``kind`` and read back equal. A cost is a bag of uses of curves (`cutline.privacy.cost`) and asks every rule for an
+epsilon (`cutline.privacy.rules.registry`). So that neither needs the other, rules are written against `Composition`,
+which a cost fulfils.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 
 
@@ -26,7 +27,6 @@ class Curve(Protocol):
 
     def rdp(self, order: float) -> float:
         """Return the Rényi divergence bound at ``order`` > 1, rounded up; ``math.inf`` as order asks for pure DP."""
-        ...
 
 
 @runtime_checkable
@@ -36,7 +36,6 @@ class Concentrated(Protocol):
     @property
     def rho(self) -> float:
         """The zCDP parameter, rounded up."""
-        ...
 
 
 @runtime_checkable
@@ -46,16 +45,14 @@ class Normal(Protocol):
     @property
     def mu(self) -> float:
         """The separation of the two unit normal laws, rounded up."""
-        ...
 
 
 @runtime_checkable
 class Profiled(Protocol):
     """A curve whose privacy profile is known, so that privacy-loss distributions can compose it."""
 
-    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def profile(self, epsilons: FloatArray) -> FloatArray:
         """Return, for each (possibly negative) epsilon, the largest hockey-stick divergence between neighbours."""
-        ...
 
 
 _KINDS: dict[str, type[Curve]] = {}
@@ -72,7 +69,7 @@ def register(kind: CurveClass) -> CurveClass:
 def curve_to_dict(curve: Curve) -> dict[str, Any]:
     """Return the curve as plain data."""
     record: Any = curve  # a protocol cannot say that every curve is a dataclass
-    plain = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    plain = {field.name: getattr(record, field.name) for field in fields(record)}
     return {"kind": curve.kind} | {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
 
@@ -84,9 +81,8 @@ def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
             f"kind={plain.get('kind')!r}",
             f"Known: {', '.join(sorted(_KINDS))}.",
         )
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
     build: Callable[..., Curve] = _KINDS[plain["kind"]]
-    return build(**fields)
+    return build(**{k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"})
 
 
 def check_order(order: float) -> None:
@@ -105,3 +101,38 @@ def check_probability(name: str, value: float) -> None:
     """Refuse a delta that is not in [0, 1) (NaN included)."""
     if not 0 <= value < 1:
         raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={value}", f"Try {name}=1e-6.")
+
+
+def check_whole(name: str, value: int, way_out: str = "") -> int:
+    """Return a count as a plain int, or refuse one that is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", way_out)
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A curve with the probability outside which it holds, and how many times it is used."""
+
+    curve: Curve
+    delta: float = 0.0
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        check_probability("delta", self.delta)
+        object.__setattr__(self, "times", check_whole("times", self.times))
+
+
+class Composition(Protocol):
+    """Uses composed with each other, in any order and adaptively."""
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """The uses, equal ones merged."""
+
+    @property
+    def delta(self) -> float:
+        """The sum of the uses' deltas, rounded up."""
+
+    def rdp(self, order: float) -> float:
+        """Return the sum of the curves at ``order``, rounded up."""

@@ -9,7 +9,7 @@ inequality they must satisfy is proved in ball arithmetic when the table is buil
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -17,10 +17,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from cutline.arrays import FloatArray, IntArray
+from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.privacy.curves.base import check_order, check_positive, register
-from cutline.privacy.divergence import CoinPairs, coin_divergence_ball, coin_profile
+from cutline.privacy.curves.base import check_order, check_positive, check_whole, register
 from cutline.privacy.rounding import ball_down
 
 # A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
@@ -30,6 +29,10 @@ _TOLERANCE = 1e-13
 _MOST_STEPS = 200
 _LARGE = 600.0  # beyond it, exponentials overflow and lesser terms vanish
 _ALMOST_MINUS_ONE = -1 + 2.0**-53
+# Allowance for one elementary float operation: numpy's log1p and expm1 are good to a few units of 2^-53.
+_SLACK = 2.0**-50
+_FAR = 300.0  # above this exponent the sum of a divergence is handled in logarithms
+_PROFILE_BLOCK = 256
 
 
 @register
@@ -63,11 +66,8 @@ class BitTable:
     def __post_init__(self) -> None:
         array = np.asarray(self.values, dtype=np.float64)
         if array.size == 0 or not np.all((array >= 0) & (array <= 1)) or np.any(np.diff(array) < 0):
-            raise ParameterError(
-                "a bit table must be a nondecreasing sequence of probabilities",
-                "",
-                "Build it with a classmethod.",
-            )
+            rule = "a bit table must be a nondecreasing sequence of probabilities"
+            raise ParameterError(rule, "", "Build it with a classmethod.")
 
     @classmethod
     def stability(cls, *, order: float, rdp: float, delta: float) -> Self:
@@ -93,8 +93,7 @@ class BitTable:
         """
         check_order(order)
         check_positive("rdp", rdp)
-        if isinstance(teachers, bool) or not isinstance(teachers, int | np.integer) or teachers < 1:
-            raise ParameterError("teachers must be a whole number of at least 1", f"teachers={teachers}", "")
+        check_whole("teachers", teachers)
         first = 0.5 if teachers % 2 == 0 else _proved_middle(order, rdp)
         upper = [p for p, _ in zip(_proved_rise(first, order, rdp), range(teachers // 2 + 1), strict=False)]
         # Floats in [1/2, 1) are multiples of 2^-53, so 1 - p is exact and so is the symmetry.
@@ -145,9 +144,8 @@ class BitTable:
 def _check_length(values: float, got: str) -> None:
     """Refuse a table that would not fit: the middle alone takes about this many values."""
     if values > _LONGEST / 4:
-        raise ParameterError(
-            f"a table must fit in {_LONGEST} values", got, "Raise epsilon or delta, or plan fewer releases."
-        )
+        way_out = "Raise epsilon or delta, or plan fewer releases."
+        raise ParameterError(f"a table must fit in {_LONGEST} values", got, way_out)
 
 
 @lru_cache(maxsize=256)
@@ -247,48 +245,154 @@ def _excess(order: float, x: float) -> float:
 def _rise_from_below(p: float, order: float, rdp: float, guess: float | None = None) -> float:
     """Return x such that ``D(p e^x || p) = rdp``, or ln(1/p) if even certainty is within it."""
     target = (order - 1) * rdp
-    high = min((target - math.log(p)) / order, -math.log(p))  # the first term alone already reaches the target there
-    low, x = 0.0, high if guess is None else min(guess, high)
-    for _ in range(_MOST_STEPS):
+
+    def error(x: float) -> tuple[float, float]:
         after = p * math.exp(x)
         lost = (after - p) / (1 - p)
         other = math.log1p(-lost) if lost < 1 else -math.inf
         if order * x > _LARGE:  # the first term is all there is
-            error, slope = math.log(p) + order * x - target, order
-        else:
-            excess = p * _excess(order, x) + (1 - p) * (_excess(order, other) if lost < 1 else order - 1)
-            error = math.log1p(excess) - target
-            slope = after * order * (math.exp((order - 1) * x) - math.exp((order - 1) * other)) / (1 + excess)
-        low, high, x, done = _newton(x, low, high, error, slope)
-        if done:
-            return x
-    return low
+            return math.log(p) + order * x - target, order
+        excess = p * _excess(order, x) + (1 - p) * (_excess(order, other) if lost < 1 else order - 1)
+        slope = after * order * (math.exp((order - 1) * x) - math.exp((order - 1) * other)) / (1 + excess)
+        return math.log1p(excess) - target, slope
+
+    # The first term alone already reaches the target at this end.
+    return _solve(error, guess, min((target - math.log(p)) / order, -math.log(p)))
 
 
 def _fall_from_above(q: float, order: float, rdp: float, guess: float | None = None) -> float:
     """Return y such that ``D(q || q e^{-y}) = rdp``, for q the probability of "no"."""
     target = (order - 1) * rdp
-    high = (target - math.log(q)) / (order - 1)
-    low, y = 0.0, high if guess is None else min(guess, high)
-    for _ in range(_MOST_STEPS):
+
+    def error(y: float) -> tuple[float, float]:
         after = q * math.exp(-y)
         other = math.log1p(max((after - q) / (1 - after), _ALMOST_MINUS_ONE))
         if order * y > _LARGE:
-            error, slope = math.log(q) + (order - 1) * y - target, order - 1
-        else:
-            excess = after * _excess(order, y) + (1 - after) * _excess(order, other)
-            error = math.log1p(excess) - target
-            slope = (order - 1) * after * (math.exp(order * y) - math.exp(order * other)) / (1 + excess)
-        low, high, y, done = _newton(y, low, high, error, slope)
-        if done:
-            return y
+            return math.log(q) + (order - 1) * y - target, order - 1
+        excess = after * _excess(order, y) + (1 - after) * _excess(order, other)
+        slope = (order - 1) * after * (math.exp(order * y) - math.exp(order * other)) / (1 + excess)
+        return math.log1p(excess) - target, slope
+
+    return _solve(error, guess, (target - math.log(q)) / (order - 1))
+
+
+def _solve(error: Callable[[float], tuple[float, float]], guess: float | None, high: float) -> float:
+    """Return where a rising error, given with its slope, is 0 in [0, high]: Newton's steps, or bisection in their place."""
+    low, x = 0.0, high if guess is None else min(guess, high)
+    for _ in range(_MOST_STEPS):
+        value, slope = error(x)
+        low, high = (low, min(high, x)) if value > 0 else (max(low, x), high)
+        after = x - value / slope if slope > 0 else math.nan
+        if not low <= after <= high:
+            after = (low + high) / 2
+        if abs(after - x) <= _TOLERANCE * x or high - low <= _TOLERANCE * high:
+            return after
+        x = after
     return low
 
 
-def _newton(x: float, low: float, high: float, error: float, slope: float) -> tuple[float, float, float, bool]:
-    """One safeguarded Newton step towards error 0; falls back to bisection."""
-    low, high = (low, min(high, x)) if error > 0 else (max(low, x), high)
-    after = x - error / slope if slope > 0 else math.nan
-    if not low <= after <= high:
-        after = (low + high) / 2
-    return low, high, after, abs(after - x) <= _TOLERANCE * x or high - low <= _TOLERANCE * high
+# The Rényi divergence between two coins, rounded up: in float64 over whole tables with a running error bound, and in ball
+# arithmetic for single pairs.
+
+
+def coin_divergence(p: FloatArray, q: FloatArray, order: float) -> FloatArray:
+    r"""Bound ``D_order(Bern(p) || Bern(q))`` from above, entry by entry.
+
+    With ``f(x) = e^{a x} - 1 - a (e^x - 1) >= 0`` and the two log-ratios ``x1 = ln(p/q)``, ``x2 = ln((1-p)/(1-q))``, the
+    sum ``p^a q^{1-a} + (1-p)^a (1-q)^{1-a}`` is ``1 + q f(x1) + (1-q) f(x2)``: no cancellation between terms, so close
+    coins keep their relative accuracy. The rounding of each ``f`` is added on top.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(coin_divergence(np.array([0.5]), np.array([0.5]), 2.0)[0])
+    0.0
+    >>> f"{coin_divergence(np.array([0.6]), np.array([0.5]), 2.0)[0]:.6f}"  # ln(1.04)
+    '0.039221'
+    """
+    return CoinPairs.of(p, q).divergence(order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CoinPairs:
+    """Pairs of coins with everything that does not depend on the order worked out once."""
+
+    q: FloatArray
+    up: FloatArray  # ln(p/q)
+    down: FloatArray  # ln((1-p)/(1-q))
+    plain_up: FloatArray  # e^up - 1
+    plain_down: FloatArray
+    equal: BoolArray
+    impossible: BoolArray  # an outcome that q cannot have
+
+    @classmethod
+    def of(cls, p: FloatArray, q: FloatArray) -> CoinPairs:
+        """Work out the log-ratios, accurately also where the coins are close."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            up, down = _log_ratio(p, q), _log_ratio(1 - p, 1 - q, difference=q - p)
+            return cls(
+                q=q,
+                up=up,
+                down=down,
+                plain_up=np.expm1(up),
+                plain_down=np.expm1(down),
+                equal=p == q,
+                impossible=((q == 0) & (p > 0)) | ((q == 1) & (p < 1)),
+            )
+
+    def divergence(self, order: float) -> FloatArray:
+        """Bound the divergence of each pair at one order from above."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            farthest = np.maximum(self.up, self.down)
+            if order == math.inf:
+                return np.where(self.equal, 0.0, farthest) * (1 + 4 * _SLACK)
+            far = order * farthest > _FAR
+            total = self._small(order)
+            if far.any():
+                total = np.where(far, self._large(order), total)
+            bound = total / (order - 1) * (1 + 8 * _SLACK)
+            bound = np.where(self.impossible, np.inf, np.where(self.equal, 0.0, bound))
+        return np.where(np.isnan(bound), np.inf, bound)
+
+    def _small(self, order: float) -> FloatArray:
+        excess, error = np.zeros_like(self.q), np.zeros_like(self.q)
+        for weight, x, expm1 in ((self.q, self.up, self.plain_up), (1 - self.q, self.down, self.plain_down)):
+            tilted, plain = np.expm1(order * x), order * expm1
+            excess += np.where(weight > 0, weight * np.maximum(tilted - plain, 0.0), 0.0)
+            # x itself is off by a few 2^-53 relative, which moves e^{a x} by about |a x| e^{a x} times that.
+            off = (2 + np.maximum(order * x, 0)) * np.abs(tilted) + 2 * np.abs(plain)
+            error += np.where(weight > 0, weight * off, 0.0)
+        return np.log1p(excess + _SLACK * (error + 4 * excess))
+
+    def _large(self, order: float) -> FloatArray:
+        log_q, log_not_q = np.log(self.q), np.log1p(-self.q)
+        high, low = log_q + order * self.up, log_not_q + order * self.down
+        # log q and order * up may cancel: the allowance is for what was added, not for the sum.
+        added = np.abs(log_q) + np.abs(log_not_q) + order * (np.abs(self.up) + np.abs(self.down))
+        return np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
+
+
+def _log_ratio(p: FloatArray, q: FloatArray, *, difference: FloatArray | None = None) -> FloatArray:
+    gap = p - q if difference is None else difference
+    relative = gap / q
+    return np.where(np.abs(relative) < 0.5, np.log1p(relative), np.log(p / q))
+
+
+def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -> Any:
+    """Enclose ``D_order(Bern(p) || Bern(q))`` for floats strictly inside (0, 1) in a ball."""
+    with ctx.workprec(bits):
+        a, x, y = arb(order), arb(p), arb(q)
+        up, down = (x / y).log(), ((1 - x) / (1 - y)).log()
+        return ((x * ((a - 1) * up).exp()) + ((1 - x) * ((a - 1) * down).exp())).log() / (a - 1)
+
+
+def coin_profile(p: FloatArray, q: FloatArray, epsilons: FloatArray) -> FloatArray:
+    """Return, for each epsilon, the largest hockey-stick divergence over pairs of coins, both ways."""
+    scale = np.exp(np.asarray(epsilons, dtype=np.float64))
+    best: FloatArray = np.maximum(1 - scale, 0.0)
+    for i in range(0, len(p), _PROFILE_BLOCK):
+        low, high = p[i : i + _PROFILE_BLOCK, None], q[i : i + _PROFILE_BLOCK, None]
+        for a, b in ((low, high), (high, low)):
+            stick = np.maximum(a - scale * b, 0.0) + np.maximum((1 - a) - scale * (1 - b), 0.0)
+            best = np.maximum(best, stick.max(axis=0))
+    return best

@@ -1,4 +1,4 @@
-r"""The exact Rényi curve of a bounded-range step: the exponential mechanism as it really costs.
+r"""The exact Rényi curve of bounded-range steps: the exponential mechanism as it really costs, and Limited Domain.
 
 A mechanism is epsilon-bounded-range if the log-ratio of its laws on neighbours spans an interval of length epsilon,
 wherever that interval lies [DR19, Definition 7]. The exponential mechanism with weights ``exp(epsilon * u / range)`` is.
@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
+from cutline.arrays import FloatArray
+from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
-from cutline.privacy.rounding import ball_up, enclose, fraction_up
-from cutline.privacy.search import largest
+from cutline.privacy.rounding import ball_up, enclose, fraction_up, largest, sum_up
 
 
 @register
@@ -54,25 +54,20 @@ class BoundedRange:
             return cls(epsilon=rdp)
         # The curve is at most epsilon and at most a eps^2 / 8, and at least epsilon minus the constant below.
         safe = max(rdp, math.sqrt(8 * rdp / order)) * (1 - 1e-12)
-        most = rdp + math.log(order / (order - 1)) + math.log(order) / (order - 1)
-        return cls(
-            epsilon=largest(
-                lambda e: _exact(e, order) <= rdp, low=safe, high=max(most, safe) * (1 + 1e-9), relative=1e-12
-            )
-        )
+        most = max(safe, rdp + math.log(order / (order - 1)) + math.log(order) / (order - 1)) * (1 + 1e-9)
+        return cls(epsilon=largest(lambda e: _exact(e, order) <= rdp, low=safe, high=most, relative=1e-12))
 
     @property
     def rho(self) -> float:
         """``eps^2 / 8`` [CR21, Lemma 17]."""
         return fraction_up(Fraction(self.epsilon) ** 2 / 8)
 
-    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def profile(self, epsilons: FloatArray) -> FloatArray:
         r"""Return ``(1 - e^{(x-eps)/2})^2 / (1 - e^{-eps})`` inside [-eps, eps] [DDR20, Lemma 3.4 solved exactly]."""
         x = np.asarray(epsilons, dtype=np.float64)
-        inside = np.expm1((np.clip(x, -self.epsilon, self.epsilon) - self.epsilon) / 2) ** 2 / -math.expm1(
-            -self.epsilon
-        )
-        return np.where(x > self.epsilon, 0.0, np.where(x < -self.epsilon, -np.expm1(np.minimum(x, 0.0)), inside))
+        most = self.epsilon
+        inside = np.expm1((np.clip(x, -most, most) - most) / 2) ** 2 / -math.expm1(-most)
+        return np.where(x > most, 0.0, np.where(x < -most, -np.expm1(np.minimum(x, 0.0)), inside))
 
     def rdp(self, order: float) -> float:
         """Return the exact curve, rounded up."""
@@ -103,3 +98,39 @@ def approximate_rdp(epsilon: float, order: float) -> float:
         return epsilon
     top = math.log((order - 1) * whole / (order * spread))
     return top + math.log(whole / (order * -math.expm1(-epsilon))) / (order - 1)
+
+
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedDomainDraws:
+    r"""``k`` draws of epsilon-bounded range from a domain that only one neighbour may have seen in full.
+
+    A bottom element outweighs the items that only one neighbour has by 1/delta.
+
+    **Privacy.** ``k R_BR(a, eps) + (k + a/(a-1)) ln(1 + delta)``, outside probability ``delta / (1 + delta)``, which the
+    `Use` carries [docs/proofs/limited-domain.md].
+    """
+
+    kind: ClassVar[str] = "limited-domain"
+    k: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        if self.k < 1 or not 0 < self.delta < 1:
+            raise ParameterError("k must be at least 1 and delta in (0, 1)", f"k={self.k}, delta={self.delta}", "")
+
+    @property
+    def outside(self) -> float:
+        """``delta / (1 + delta)``, rounded up: the delta of the use."""
+        return ball_up(enclose(lambda: arb(self.delta) / (1 + arb(self.delta))))
+
+    def rdp(self, order: float) -> float:
+        check_order(order)
+        step = ball_up(enclose(lambda: (1 + arb(self.delta)).log()))
+        draws = BoundedRange(epsilon=self.epsilon).rdp(order)
+        if order == math.inf:
+            return sum_up([(self.k, draws), (self.k + 1, step)])
+        extra = ball_up(enclose(lambda: arb(order) / (arb(order) - 1) * (1 + arb(self.delta)).log()))
+        return sum_up([(self.k, draws), (self.k, step), (1, extra)])

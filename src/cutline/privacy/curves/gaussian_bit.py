@@ -17,7 +17,7 @@ import numpy as np
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
-from cutline.privacy.divergence import coin_profile
+from cutline.privacy.curves.bit_table import coin_profile
 from cutline.privacy.rounding import fraction_up
 
 _FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0

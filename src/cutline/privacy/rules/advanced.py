@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import remaining_delta
-from cutline.privacy.search import smallest_epsilon
+from cutline.privacy.curves.base import Composition
+from cutline.privacy.rounding import smallest_epsilon
 
 _MOST_STEPS = 100_000  # terms of a binomial sum
 
@@ -38,4 +38,4 @@ def advanced(cost: Composition, delta: float) -> float:
         over = loss > x
         return float(np.sum(np.exp(log_chance[over]) * -np.expm1(x - loss[over])))
 
-    return min(smallest_epsilon(profile, left, high=times * epsilon), cost.rdp(math.inf))
+    return min(smallest_epsilon(profile, left, guess=times * epsilon), cost.rdp(math.inf))

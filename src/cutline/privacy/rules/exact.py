@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cutline.arrays import FloatArray
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import remaining_delta
-from cutline.privacy.curves.base import Curve, Normal, Profiled
+from cutline.privacy.curves.base import Composition
 from cutline.privacy.curves.bounded_range import BoundedRange
-from cutline.privacy.curves.gaussian import normal_profile
-
-Profile: TypeAlias = Callable[[FloatArray], FloatArray]
+from cutline.privacy.rules.pld import Part, Profile, dominating_parts
 
 _WORK = 16_000_000  # grid points times candidates times steps: about 0.2 s
 _MOST_CELLS, _FEWEST_CELLS = 1 << 16, 4  # grid cells per step of range epsilon
@@ -49,11 +45,7 @@ def exact(cost: Composition, delta: float) -> float:
     **Privacy.** Holds for any adaptive order of the uses, costs fixed in advance [docs/proofs/exact.md]. Steps of one
     epsilon, those that weigh most, go through the recursion; all other uses enter by their dominating pairs.
 
-    Returns
-    -------
-    float
-        The epsilon at ``delta``, rounded up; infinite where the rule does not apply: no bounded-range use, or another
-        use whose privacy profile is not known.
+    The rule does not apply where there is no bounded-range use, or another use whose privacy profile is not known.
 
     Examples
     --------
@@ -62,18 +54,17 @@ def exact(cost: Composition, delta: float) -> float:
     >>> f"{exact(600 * step, 4e-7):.2f} against {(600 * step).epsilons(4e-7)['rdp']:.2f}"
     '2.94 against 3.13'
     """
-    steps: Counter[float] = Counter()
+    ranges: Counter[float] = Counter()
     for use in cost.uses:
         if isinstance(use.curve, BoundedRange):
-            steps[use.curve.epsilon] += use.times
-    others = [(use.curve, use.times) for use in cost.uses if not isinstance(use.curve, BoundedRange)]
+            ranges[use.curve.epsilon] += use.times
     share = remaining_delta(delta=delta, slack=cost.delta)
-    if not steps or not share >= _SMALLEST_DELTA or not all(_has_profile(curve) for curve, _ in others):
+    if not ranges or not share >= _SMALLEST_DELTA:
         return math.inf
-    epsilon = max(steps, key=lambda e: steps[e] * e * e)
-    times = steps.pop(epsilon)
-    others += [(BoundedRange(epsilon=e), n) for e, n in steps.items()]
-    if times > _MOST_STEPS:
+    epsilon = max(ranges, key=lambda e: ranges[e] * e * e)
+    times, step = ranges[epsilon], BoundedRange(epsilon=epsilon)
+    others = dominating_parts(use for use in cost.uses if use.curve != step)
+    if others is None or times > _MOST_STEPS:
         return math.inf
     cells = cells_within(epsilon, times, share)
     if others:
@@ -158,25 +149,11 @@ def _reach(epsilon: float, times: int, share: float) -> float:
     return min(times * epsilon, rho + 2 * math.sqrt(rho * -math.log(_OUT_OF_SIGHT * share)))
 
 
-def _has_profile(curve: Curve) -> bool:
-    return isinstance(curve, Profiled) or _separation(curve) > 0
-
-
-def _separation(curve: Curve) -> float:
-    """Return the curve's Gaussian-DP parameter, or 0 if it has none."""
-    return curve.mu if isinstance(curve, Normal) and curve.mu < math.inf else 0.0
-
-
-def _together(epsilon: float, times: int, others: list[tuple[Curve, int]], cells: int, share: float) -> float:
+def _together(epsilon: float, times: int, parts: list[Part], cells: int, share: float) -> float:
     """Compose the profile of the adaptive steps with the dominating pairs of the other uses."""
     share = share * (1 - 1e-9) - _CONVOLUTION_ERROR
     if not share > 0:
         return math.inf
-    parts: list[tuple[Profile, int]] = []
-    parts += [(c.profile, n) for c, n in others if isinstance(c, Profiled) and not _separation(c)]
-    mu = math.sqrt(sum(n * _separation(curve) ** 2 for curve, n in others)) * (1 + 2.0**-50)
-    if mu > 0:  # Gaussians compose to one Gaussian
-        parts.append((lambda x: normal_profile(mu, x), 1))
     ends = [_end(profile, _OUT_OF_SIGHT * share / n) for profile, n in parts]
     longest = max(*ends, _reach(epsilon, times, share))
     cells = max(_FEWEST_CELLS, min(cells, int(_MOST_LOSSES * epsilon / (_FINER * longest))))

@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import remaining_delta
-from cutline.privacy.curves.base import Normal
+from cutline.privacy.curves.base import Composition, Normal
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rounding import sum_up
-from cutline.privacy.search import smallest_epsilon
+from cutline.privacy.rounding import smallest_epsilon, sum_up
 
 
 def gdp(cost: Composition, delta: float) -> float:
@@ -25,4 +23,4 @@ def gdp(cost: Composition, delta: float) -> float:
     if squares == math.inf:
         return math.inf
     mu = math.sqrt(squares) * (1 + 2.0**-50)
-    return smallest_epsilon(lambda x: float(normal_profile(mu, np.array([x]))[0]), left, high=mu * (mu / 2 + 40))
+    return smallest_epsilon(lambda x: float(normal_profile(mu, np.array([x]))[0]), left, guess=mu * (mu / 2 + 40))

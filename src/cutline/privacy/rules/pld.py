@@ -12,7 +12,7 @@ Of dp-accounting only `DensePLDPmf` is used (``self_compose``, ``compose``, ``ge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import remaining_delta
-from cutline.privacy.curves.base import Normal, Profiled
+from cutline.privacy.curves.base import Composition, Normal, Profiled, Use
 from cutline.privacy.curves.gaussian import normal_profile
+from cutline.privacy.rounding import smallest
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -36,9 +36,8 @@ _FINENESS = 10_000  # grid steps in one standard deviation of the total loss, at
 _COARSENESS = 2e-6  # relative growth of the total variance that discretisation may cause, while the grid allows it
 _FINEST = 20_000  # grid steps in one standard deviation, at most
 _LEFT_OUT = 1e-5  # share of delta that tails may cost
-_TRANSFORM_ERROR = (
-    16.0  # [Hig02, Theorem 24.2] has 6.7 ulp per level for one transform; powers and the way back included
-)
+# [Hig02, Theorem 24.2] has 6.7 ulp per level for one transform; powers and the way back included
+_TRANSFORM_ERROR = 16.0
 
 
 class Part(NamedTuple):
@@ -78,7 +77,7 @@ def pld(cost: Composition, delta: float) -> float:
     """
     if not cost.delta < delta:
         return math.inf
-    parts = dominating_parts(cost)
+    parts = dominating_parts(cost.uses)
     if parts is None:
         return math.inf
     if not parts:
@@ -93,14 +92,22 @@ def pld(cost: Composition, delta: float) -> float:
     fineness = min(max(_FINENESS, math.sqrt(uses / (6 * _COARSENESS))), _FINEST)
     interval = max(spread / fineness, farthest / _LONGEST)
     law = compose_parts(parts, interval=interval, tail=tail, give_up=share)
-    return math.inf if law is None else _smallest_epsilon(law, share, spread)
+    if law is None:
+        return math.inf
+    # The sum over the grid is of positive numbers; its own rounding is far below this allowance.
+    return smallest(
+        lambda epsilon: bool(law.get_delta_for_epsilon(epsilon) * (1 + 2.0**-30) + 2.0**-50 <= share),
+        guess=spread,
+        most=1e6,
+        relative=1e-9,
+    )
 
 
-def dominating_parts(cost: Composition) -> list[Part] | None:
+def dominating_parts(uses: Iterable[Use]) -> list[Part] | None:
     """Return a dominating profile for each kind of use, all Gaussians merged into one; None if a use has none."""
     parts: list[Part] = []
     squared = Fraction(0)
-    for use in cost.uses:
+    for use in uses:
         if isinstance(use.curve, Normal) and use.curve.mu < math.inf:
             squared += use.times * Fraction(use.curve.mu) ** 2
         elif isinstance(use.curve, Profiled):
@@ -191,36 +198,7 @@ def _dots(reach: int, most: int) -> IntArray:
 
 def _first_within(profile: Profile, tail: float) -> float:
     """Return a loss beyond which the profile is at most ``tail``; past `_LARGEST_LOSS` the search is given up."""
-
-    def within(x: float) -> bool:
-        return bool(profile(np.array([x]))[0] <= tail)
-
-    low, high = 0.0, 2.0**-20
-    while not within(high):
-        low, high = high, 2 * high
-        if low > _LARGEST_LOSS:
-            return high
-    while high - low > high / 64:
-        middle = (low + high) / 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
-
-
-def _smallest_epsilon(law: Any, delta: float, scale: float) -> float:
-    """Return an epsilon at which the law's hockey-stick was seen to be at most ``delta``."""
-
-    def within(epsilon: float) -> bool:
-        # the sum over the grid is of positive numbers; its own rounding is far below this allowance
-        return bool(law.get_delta_for_epsilon(epsilon) * (1 + 2.0**-30) + 2.0**-50 <= delta)
-
-    if within(0.0):
-        return 0.0
-    low, high = 0.0, scale
-    while not within(high):
-        low, high = high, 2 * high
-        if low > 1e6:
-            return math.inf
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
+    found = smallest(
+        lambda x: bool(profile(np.array([x]))[0] <= tail), guess=2.0**-20, most=_LARGEST_LOSS, relative=1 / 64
+    )
+    return min(found, 2 * _LARGEST_LOSS)

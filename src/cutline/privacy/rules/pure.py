@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cutline.privacy.composition import Composition
+from cutline.privacy.curves.base import Composition
 
 
 def pure(cost: Composition, delta: float) -> float:

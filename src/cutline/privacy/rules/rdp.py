@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classic
+from cutline.privacy.curves.base import Composition
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GRID = [math.log(1e-2) + i * math.log(10) / 6 for i in range(61)]  # ln(order - 1), orders from 1.01 to 1e8

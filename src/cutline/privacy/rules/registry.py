@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from cutline.privacy.composition import Composition
+from cutline.privacy.curves.base import Composition
 from cutline.privacy.rules.advanced import advanced
 from cutline.privacy.rules.exact import exact
 from cutline.privacy.rules.gdp import gdp

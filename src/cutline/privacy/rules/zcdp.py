@@ -6,9 +6,8 @@ import math
 
 from flint import arb
 
-from cutline.privacy.composition import Composition
 from cutline.privacy.conversion import remaining_delta
-from cutline.privacy.curves.base import Concentrated
+from cutline.privacy.curves.base import Composition, Concentrated
 from cutline.privacy.rounding import ball_up, enclose, sum_up
 
 

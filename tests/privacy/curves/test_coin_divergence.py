@@ -8,7 +8,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutline.privacy.divergence import coin_divergence, coin_divergence_ball
+from cutline.privacy.curves.bit_table import coin_divergence, coin_divergence_ball
 
 inside = st.floats(min_value=2.0**-60, max_value=1 - 2.0**-53)
 orders = st.floats(min_value=1.001, max_value=5000.0)
