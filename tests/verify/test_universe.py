@@ -7,7 +7,7 @@ import pytest
 
 from cutline.privacy import Adjacency
 from cutline.verify import checks
-from cutline.verify.universe import BallotBoxes, Histograms, Votes, all_counts, neighbours
+from cutline.verify.universe import BallotBoxes, Counts, Histograms, all_counts, neighbours
 
 
 def test_sizes_are_those_of_the_proof():
@@ -23,7 +23,7 @@ def test_sizes_are_those_of_the_proof():
 def test_the_size_is_the_number_of_pairs(adjacency):
     sizes = product((1, 2, 3, 4), (1, 2, 3))
     universes = [BallotBoxes(teachers=t, labels=c, adjacency=adjacency) for t, c in sizes]
-    universes += [Votes(teachers=t, labels=c, adjacency=adjacency) for t, c in ((16, 2), (6, 3))]
+    universes += [Counts(items=c, largest=t, adjacency=adjacency) for t, c in ((16, 2), (6, 3))]
     universes += [Histograms.named(name, adjacency, max_k=3) for name in ("open 3 x 4", "closed 2 x 24", "open 1 x 6")]
     for universe in universes:
         first, second = universe.pairs()

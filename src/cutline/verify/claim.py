@@ -35,7 +35,7 @@ def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float]
     ``p`` lists P on its own support and ``q`` gives Q there; outcomes only Q has need not be listed.
     """
     broken = np.zeros(len(p), dtype=bool)
-    ratios, kept_p, _ = closest(p / (1 - delta), q / (1 - delta))
+    ratios, kept_p = closest(p / (1 - delta), q / (1 - delta))
     feasible = np.isfinite(ratios).all(axis=1)
     worst = 0.0 if feasible.all() else math.inf
     broken |= ~feasible
@@ -64,8 +64,8 @@ def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float]
     return Verdict(violations=int(broken.sum()), worst=worst)
 
 
-def closest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the ratios and the two laws of the closest pair below ``p`` and ``q``; NaN ratios if there is none."""
+def closest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios and the first law of the closest pair below ``p`` and ``q``; NaN ratios if there is none."""
     high = _clip_level(p, q)
     low = 1 / _clip_level(q, p)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,11 +73,10 @@ def closest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, Float
         # If both levels pass 1 the laws can be made equal and every divergence is 0.
         ratios = np.clip(ratios, np.minimum(low, 1.0)[:, None], np.maximum(high, 1.0)[:, None])
         kept_p = np.where((p > 0) & (q > 0), np.minimum(p, high[:, None] * q), 0.0)
-        kept_q = np.where((p > 0) & (q > 0), np.minimum(q, p / low[:, None]), 0.0)
     equal = (high <= 1) | (low >= 1)
     ratios = np.where(equal[:, None], 1.0, ratios)
     ratios[np.isnan(high) | np.isnan(low)] = np.nan
-    return ratios, kept_p, kept_q
+    return ratios, kept_p
 
 
 def _clip_level(p: FloatArray, q: FloatArray) -> FloatArray:

@@ -1,19 +1,20 @@
 r"""Every small input of one kind, and every ordered pair of neighbours among them.
 
 A universe is named by a few public numbers and is only listed when a check runs, so that how many pairs there are is known
-before anything is enumerated. There are three: histograms over a few items; ballot boxes of a few teachers; and votes, which
-are the counts of more teachers than boxes can be listed for.
+before anything is enumerated. There are three: histograms over a few items; ballot boxes of a few teachers; and plain
+counts, which are the votes of more teachers than boxes can be listed for.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb
+from string import ascii_lowercase
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -48,15 +49,32 @@ class Universe(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histograms(Universe):
-    """All histograms over that many items with counts up to ``largest``.
+class Counts(Universe):
+    """All vectors of that many counts up to ``largest``; votes are such, of ``largest`` teachers for that many labels."""
 
-    In an open domain an item with count 0 does not exist, and ``max_k`` ranks are looked at.
-    """
-
-    domain: str
     items: int
     largest: int
+
+    @property
+    def size(self) -> int:
+        # A count has `largest + 1` values, and `largest` of them have one above.
+        values, steps = self.largest + 1, self.largest
+        if self.adjacency is Adjacency.REPLACE:  # each count stays, rises or falls
+            return int((values + 2 * steps) ** self.items - values**self.items)
+        return int(2 * ((values + steps) ** self.items - values**self.items))
+
+    def inputs(self) -> tuple[Any, ...]:
+        return tuple(all_counts(self.items, self.largest))
+
+    def pairs(self) -> Pairs:
+        return neighbours(all_counts(self.items, self.largest), self.largest, self.adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histograms(Counts):
+    """All histograms with such counts; in an open domain an item with count 0 does not exist, and ``max_k`` ranks count."""
+
+    domain: str
     max_k: int
 
     @classmethod
@@ -65,40 +83,14 @@ class Histograms(Universe):
         domain, items, _, largest = name.split()
         return cls(domain=domain, items=int(items), largest=int(largest), adjacency=adjacency, max_k=max_k)
 
-    @property
-    def size(self) -> int:
-        return _count_pairs(self.items, self.largest, self.adjacency)
-
     def inputs(self) -> tuple[Histogram, ...]:
-        names: list[Hashable] = [chr(ord("a") + i) for i in range(self.items)]
-        build: Callable[[dict[Hashable, int]], Histogram] = (
-            ClosedHistogram.from_counts if self.domain == "closed" else self._build_open
-        )
-        return tuple(build(dict(zip(names, row, strict=True))) for row in all_counts(self.items, self.largest).tolist())
+        return tuple(map(self._build, all_counts(self.items, self.largest).tolist()))
 
-    def pairs(self) -> Pairs:
-        return neighbours(all_counts(self.items, self.largest), self.largest, self.adjacency)
-
-    def _build_open(self, counts: dict[Hashable, int]) -> OpenHistogram:
+    def _build(self, row: list[int]) -> Histogram:
+        counts: dict[Hashable, int] = dict(zip(ascii_lowercase[: self.items], row, strict=True))
+        if self.domain == "closed":
+            return ClosedHistogram.from_counts(counts)
         return OpenHistogram.from_counts(counts, max_k=self.max_k)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Votes(Universe):
-    """All vectors of votes of that many teachers; every count moves as the relation says."""
-
-    teachers: int
-    labels: int
-
-    @property
-    def size(self) -> int:
-        return _count_pairs(self.labels, self.teachers, self.adjacency)
-
-    def inputs(self) -> tuple[IntArray, ...]:
-        return tuple(all_counts(self.labels, self.teachers))
-
-    def pairs(self) -> Pairs:
-        return neighbours(all_counts(self.labels, self.teachers), self.teachers, self.adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +166,3 @@ def neighbours(counts: IntArray, largest: int, adjacency: Adjacency) -> Pairs:
     if adjacency is Adjacency.REPLACE:  # both directions are already among the moves
         return left, right
     return np.concatenate([left, right]), np.concatenate([right, left])
-
-
-def _count_pairs(items: int, largest: int, adjacency: Adjacency) -> int:
-    """Count what `neighbours` lists: a count has ``largest + 1`` values, and ``largest`` of them have one above."""
-    values, steps = largest + 1, largest
-    if adjacency is Adjacency.REPLACE:  # each count stays, rises or falls
-        return int((values + 2 * steps) ** items - values**items)
-    return int(2 * ((values + steps) ** items - values**items))

@@ -1,8 +1,8 @@
-r"""What the suites share: how a check that must hold or fail is built, and how a subject is altered for a negative control."""
+r"""What the suites share: how a check that must hold or fail is stated, and how a subject is altered for a negative control."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,19 @@ def holds(words: str, mechanism: Mechanism, size: str, *, max_k: int) -> Check:
     )
 
 
-def controls_of(mechanism: str, wrong: Mapping[str, Subject], size: str, *, max_k: int) -> list[Check]:
+def hold(build: Callable[..., Mechanism], cases: Iterable[tuple[Any, ...]]) -> list[Check]:
+    """Return the checks that a mechanism keeps its claim under both relations.
+
+    A case is k, max_k, whatever else ``build`` takes before the adjacency, and the universe.
+    """
+    return [
+        holds(f"k = {k} of {max_k}", build(k, max_k, *others, adjacency), size, max_k=max_k)
+        for adjacency in Adjacency
+        for k, max_k, *others, size in cases
+    ]
+
+
+def controls(mechanism: str, size: str, max_k: int, wrong: Mapping[str, Subject]) -> list[Check]:
     """Return the negative controls of the mechanism of that name: what is wrong, each under the relation it claims."""
     return [
         fails(words, mechanism, subject, Histograms.named(size, subject.cost.adjacency, max_k=max_k))
@@ -32,9 +44,9 @@ def controls_of(mechanism: str, wrong: Mapping[str, Subject], size: str, *, max_
     ]
 
 
-def fails(words: str, mechanism: str, subject: Subject, universe: Universe) -> Check:
+def fails(words: str, name: str, subject: Subject, universe: Universe) -> Check:
     """Return a negative control of the mechanism or aggregator of that name: a subject whose claim must be found broken."""
-    return Check(name=f"control: {words}", mechanism=mechanism, expected="fails", subject=subject, universe=universe)
+    return Check(name=f"control: {words}", mechanism=name, expected="fails", subject=subject, universe=universe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +64,12 @@ class Altered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relabelled(Altered):
-    """A subject made for one adjacency that claims its cost under another: a negative control."""
-
-    adjacency: Adjacency
+class UnderReplace(Altered):
+    """A subject made for ADD_REMOVE that claims its cost under REPLACE: a negative control."""
 
     @property
     def cost(self) -> Cost:
-        return Cost(adjacency=self.adjacency, uses=self.subject.cost.uses)
+        return Cost(adjacency=Adjacency.REPLACE, uses=self.subject.cost.uses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ fail proves nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.histogram import Histogram, OpenHistogram
+from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import (
     Chooser,
     GapArgmax,
@@ -27,49 +27,134 @@ from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import Adjacency, BitTable, Cost, Gaussian
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Altered, Charged, UnderReplace, controls, holds
+
+Case: TypeAlias = tuple[str, Preference, Chooser, GapTest, str]  # the words for it, three parts, universe
 
 # Counts up to 6 hold distances up to 5: steep tables that saturate there. Two items go up to 24, for gentler ones.
 STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
 GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
 # A claim at many orders is hardest where little else is spent: a test that hardly ever passes.
 _SHUT = TableTest(table=BitTable(values=(1e-6,)))
-_LAPLACE = LaplaceTest(epsilon=1.5, delta=0.02)
-_EM = GapExponential(epsilon=1.0)
-_ARGMAX = GapArgmax()
-_MAX_K = 5
-_NOISY_MAX_K = 4  # noisy choosers integrate a law over every rank
+_LAPLACE, _GENTLE_LAPLACE = LaplaceTest(epsilon=1.5, delta=0.02), LaplaceTest(epsilon=0.6, delta=1e-3)
+_GAUSSIAN = GaussianTest.exact(sigma=1.3, delta=0.03)
+_EM, _ARGMAX = GapExponential(epsilon=1.0), GapArgmax()
 
-_TESTS: dict[str, GapTest] = {
-    "table": STEEP,
-    "gaussian": GaussianTest.exact(sigma=1.3, delta=0.03),
-    "paper": GaussianTest.paper(sigma=1.1, delta=0.05),
-}
-_WIDE_TESTS: dict[str, GapTest] = {
-    "table": GENTLE,
-    "gaussian": GaussianTest.exact(sigma=5.0, delta=1e-3),
-    "paper": GaussianTest.paper(sigma=4.0, delta=0.01),
-}
-_PREFERENCES: dict[str, Preference] = {
-    "": Preference(max_k=_MAX_K),
-    " window 2..3": Preference(max_k=3, min_k=2),
-    " target 3 clip 4": Preference(max_k=_MAX_K, target=3, weight=0.7, clip=4),
-}
+_MAX_K = 5
+_PLAIN = Preference(max_k=_MAX_K)
+_WINDOW = Preference(max_k=3, min_k=2)
+_TARGET = Preference(max_k=_MAX_K, target=3, weight=0.7, clip=4)
+_FIXED = Preference(max_k=2, min_k=2)
+
+# A preference acts before the test and is the same for all of them, so it is tried with the table alone.
+_CASES: tuple[Case, ...] = (
+    ("em, table", _PLAIN, _EM, STEEP, "open 4 x 6"),
+    ("em, gaussian", _PLAIN, _EM, _GAUSSIAN, "open 4 x 6"),
+    ("em, paper", _PLAIN, _EM, GaussianTest.paper(sigma=1.1, delta=0.05), "open 4 x 6"),
+    ("argmax, table", _PLAIN, _ARGMAX, STEEP, "open 4 x 6"),
+    ("em, table window 2..3", _WINDOW, _EM, STEEP, "open 4 x 6"),
+    ("argmax, table window 2..3", _WINDOW, _ARGMAX, STEEP, "open 4 x 6"),
+    ("em, table target 3 clip 4", _TARGET, _EM, STEEP, "open 4 x 6"),
+    ("argmax, table target 3 clip 4", _TARGET, _ARGMAX, STEEP, "open 4 x 6"),
+    *(
+        (f"{words}, table", _PLAIN, chooser, STEEP, f"closed {items} x 6")
+        for items in (1, 2, 3, 4)
+        for words, chooser in (("em", _EM), ("argmax", _ARGMAX))
+    ),
+    ("em, table", _PLAIN, _EM, GENTLE, "open 2 x 24"),
+    ("em, gaussian", _PLAIN, _EM, GaussianTest.exact(sigma=5.0, delta=1e-3), "open 2 x 24"),
+    ("em, paper", _PLAIN, _EM, GaussianTest.paper(sigma=4.0, delta=0.01), "open 2 x 24"),
+    ("argmax, table", _PLAIN, _ARGMAX, GENTLE, "open 2 x 24"),
+    ("fixed k, table", _FIXED, _ARGMAX, STEEP, "open 4 x 6"),
+)
+
+# Choices of k by a noisy maximum, which integrate a law over every rank, and the test with Laplace noise.
+_NOISY_MAX_K = 4
+_NOISY_PLAIN = Preference(max_k=_NOISY_MAX_K)
+_NOISY_TARGET = Preference(max_k=_NOISY_MAX_K, target=3, weight=0.7, clip=4)
 _NOISY_CHOOSERS: dict[str, Chooser] = {
     "rnm-gaussian": GapGaussian(sigma=2.0, choices=_NOISY_MAX_K),
     "rnm-laplace": GapLaplace(epsilon=1.5),
     "permute-and-flip": GapPermuteAndFlip(epsilon=1.5),
 }
-_NOISY_PLAIN = Preference(max_k=_NOISY_MAX_K)
-_NOISY_TARGET = Preference(max_k=_NOISY_MAX_K, target=3, weight=0.7, clip=4)
+_NOISY_CASES: tuple[Case, ...] = (
+    *(
+        (f"{words}, {called}", preference, chooser, test, size)
+        for words, chooser in _NOISY_CHOOSERS.items()
+        for called, preference, test, size in (
+            ("table", _NOISY_PLAIN, STEEP, "open 3 x 6"),
+            ("shut", _NOISY_PLAIN, _SHUT, "closed 3 x 4"),
+            ("laplace, target", _NOISY_TARGET, _LAPLACE, "open 3 x 4"),
+        )
+    ),
+    ("em, laplace", _NOISY_PLAIN, _EM, _LAPLACE, "open 4 x 6"),
+    ("argmax, laplace", _NOISY_PLAIN, _ARGMAX, _LAPLACE, "open 4 x 6"),
+    ("em, laplace", _NOISY_PLAIN, _EM, _LAPLACE, "closed 3 x 6"),
+    ("argmax, laplace", _NOISY_PLAIN, _ARGMAX, _LAPLACE, "closed 3 x 6"),
+    ("em, laplace", _NOISY_PLAIN, _EM, _GENTLE_LAPLACE, "open 2 x 24"),
+    ("argmax, laplace", _NOISY_PLAIN, _ARGMAX, _GENTLE_LAPLACE, "open 2 x 24"),
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfNoise(GapExponential):
-    """Draws k with Gumbel scale 1/epsilon, as if one person moved all gaps together, and charges epsilon."""
+def checks() -> list[Check]:
+    """Return all checks of StableTopK: with its own choosers and tests, then with noisy maxima and the Laplace test."""
+    return [
+        *_hold(_CASES),
+        *controls(StableTopK.name, "open 4 x 6", _MAX_K, _wrong()),
+        *_hold(_NOISY_CASES),
+        *controls(StableTopK.name, "open 3 x 6", _MAX_K, _wrong_noise()),
+    ]
 
-    def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
-        return GapExponential(epsilon=2 * self.epsilon).law(scores, adjacency)
+
+def _hold(cases: tuple[Case, ...]) -> list[Check]:
+    return [
+        holds(words, _of(preference, chooser, test, adjacency), size, max_k=_MAX_K)
+        for adjacency in Adjacency
+        for words, preference, chooser, test, size in cases
+    ]
+
+
+def _wrong() -> dict[str, Subject]:
+    """Return what must fail, each at parameters under which it does."""
+    right, careless = _of(_PLAIN, _EM, STEEP), AtZeroTest(table=STEEP.table)
+    # Gumbel noise of half the scale, as if one person moved all gaps together, at the price of epsilon.
+    claimed, halved = (replace(right, chooser=GapExponential(epsilon=epsilon)) for epsilon in (3.0, 6.0))
+    values = np.asarray(STEEP.table.values)
+    rounded = TableTest(table=BitTable(values=tuple(np.where(values > 0.99, 1.0, values).tolist())))
+    return {
+        "gap-EM at scale 1/eps": Charged(subject=halved, charge=claimed.cost),
+        "test at q > 0": _of(_PLAIN, _EM, careless),
+        "test at q > 1 under replace": _of(_PLAIN, _EM, careless, Adjacency.REPLACE),
+        "add-remove constants under replace, table": UnderReplace(subject=right),
+        "add-remove constants under replace, gaussian": UnderReplace(subject=_of(_PLAIN, _EM, _GAUSSIAN)),
+        "add-remove constants under replace, argmax": UnderReplace(subject=_of(_PLAIN, _ARGMAX, STEEP)),
+        "k cut to the seen items": CutToSeen(subject=right),
+        "table rounded to 1": Charged(subject=_of(_PLAIN, _EM, rounded), charge=right.cost),
+        "argmax without its margin": _of(_PLAIN, CarelessArgmax(), STEEP),
+    }
+
+
+def _wrong_noise() -> dict[str, Subject]:
+    """Return what must fail of noisy choices and of the Laplace test, each at parameters under which it does."""
+    gaussian, laplace, flip = (_of(_NOISY_PLAIN, chooser, _SHUT) for chooser in _NOISY_CHOOSERS.values())
+    halved = replace(flip, chooser=GapPermuteAndFlip(epsilon=3.0))
+    # One noisy gap would cost so little, which is what an epsilon of 3.66 for the paper's EXP3 needs.
+    one_gap = Cost.of(Gaussian(sigma=2.0), adjacency=gaussian.adjacency) + _SHUT.cost(gaussian.adjacency)
+    test = _of(_NOISY_PLAIN, GapExponential(epsilon=0.5), _LAPLACE)
+    argmax = _of(_NOISY_PLAIN, _ARGMAX, _LAPLACE)
+    return {
+        "permute-and-flip at scale 1/eps": Charged(subject=halved, charge=flip.cost),
+        "rnm-gaussian charged as one gap": Charged(subject=gaussian, charge=one_gap),
+        "rnm-laplace, add-remove constants under replace": UnderReplace(subject=laplace),
+        "laplace test, add-remove constants under replace": UnderReplace(subject=test),
+        "argmax, laplace test, add-remove constants under replace": UnderReplace(subject=argmax),
+    }
+
+
+def _of(
+    preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> StableTopK:
+    return StableTopK(preference=preference, chooser=chooser, test=test, adjacency=adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +163,6 @@ class AtZeroTest(TableTest):
 
     def chances(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:
         yes = self.table(np.minimum(adjacency.distance(gaps + 1), slack))
-        return yes, 1 - yes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedTable(TableTest):
-    """Rounds the upper end of its table to exactly 1, and charges the table it was built from."""
-
-    def chances(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:
-        values = np.asarray(self.table.values)
-        rounded = BitTable(values=tuple(np.where(values > 0.99, 1.0, values).tolist()))
-        yes = rounded(np.minimum(adjacency.distance(gaps), slack))
         return yes, 1 - yes
 
 
@@ -102,119 +176,12 @@ class CarelessArgmax(GapArgmax):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutToSeen(StableTopK):
+class CutToSeen(Altered):
     """Chooses k among as many ranks as items were seen, which tells how many there were."""
 
-    def law(self, histogram: Histogram) -> Law:
-        assert isinstance(histogram, OpenHistogram)  # noqa: S101
-        seen = max(1, min(len(histogram.items), self.max_k))
-        # The parent's law on a shorter window; super() does not see through slots.
-        return StableTopK.law(replace(self, preference=replace(self.preference, max_k=seen)), histogram)
+    subject: StableTopK
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfScale(GapPermuteAndFlip):
-    """Adds noise of scale 1/epsilon, as if one person moved all gaps together, and charges epsilon."""
-
-    def scale(self, adjacency: Adjacency) -> Fraction:
-        return GapPermuteAndFlip(epsilon=2 * self.epsilon).scale(adjacency)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChargedAsOne(GapGaussian):
-    """Charges a noisy maximum like one noisy gap, which is what an epsilon of 3.66 for the paper's EXP3 needs."""
-
-    def cost(self, adjacency: Adjacency) -> Cost:
-        return Cost.of(Gaussian(sigma=self.sigma), adjacency=adjacency)
-
-
-def checks() -> list[Check]:
-    """Return all checks of StableTopK: with its own choosers and tests, then with noisy maxima and the Laplace test."""
-    return [*_plain_choices(), *_plain_controls(), *_noisy_choices(), *_noisy_controls()]
-
-
-def _plain_choices() -> list[Check]:
-    """Return what must hold with the exponential mechanism or argmax, and a table or a Gaussian test."""
-    found = []
-    for adjacency in Adjacency:
-        for label, preference in _PREFERENCES.items():
-            for test, gap_test in _TESTS.items():
-                if label and test != "table":
-                    continue  # a preference acts before the test and is the same for all of them
-                found.append(_holds(f"em, {test}{label}", preference, _EM, gap_test, adjacency, "open 4 x 6"))
-            found.append(_holds(f"argmax, table{label}", preference, _ARGMAX, STEEP, adjacency, "open 4 x 6"))
-        plain = _PREFERENCES[""]
-        for items in (1, 2, 3, 4):
-            found.append(_holds("em, table", plain, _EM, STEEP, adjacency, f"closed {items} x 6"))
-            found.append(_holds("argmax, table", plain, _ARGMAX, STEEP, adjacency, f"closed {items} x 6"))
-        for test, gap_test in _WIDE_TESTS.items():
-            found.append(_holds(f"em, {test}", plain, _EM, gap_test, adjacency, "open 2 x 24"))
-        found.append(_holds("argmax, table", plain, _ARGMAX, GENTLE, adjacency, "open 2 x 24"))
-        only = Preference(max_k=2, min_k=2)
-        found.append(_holds("fixed k, table", only, _ARGMAX, STEEP, adjacency, "open 4 x 6"))
-    return found
-
-
-def _plain_controls() -> list[Check]:
-    """Return the negative controls, each at parameters under which it must fail."""
-    plain, adds, replaces = _PREFERENCES[""], Adjacency.ADD_REMOVE, Adjacency.REPLACE
-    right = _of(plain, _EM, STEEP, adds)
-    argmax = _of(plain, _ARGMAX, STEEP, adds)
-    gaussian = _of(plain, _EM, _TESTS["gaussian"], adds)
-    wrong: dict[str, Subject] = {
-        "gap-EM at scale 1/eps": _of(plain, HalfNoise(epsilon=3.0), STEEP, adds),
-        "test at q > 0": _of(plain, _EM, AtZeroTest(table=STEEP.table), adds),
-        "test at q > 1 under replace": _of(plain, _EM, AtZeroTest(table=STEEP.table), replaces),
-        "add-remove constants under replace, table": Relabelled(subject=right, adjacency=replaces),
-        "add-remove constants under replace, gaussian": Relabelled(subject=gaussian, adjacency=replaces),
-        "add-remove constants under replace, argmax": Relabelled(subject=argmax, adjacency=replaces),
-        "k cut to the seen items": CutToSeen(preference=plain, chooser=_EM, test=STEEP, adjacency=adds),
-        "table rounded to 1": _of(plain, _EM, RoundedTable(table=STEEP.table), adds),
-        "argmax without its margin": _of(plain, CarelessArgmax(), STEEP, adds),
-    }
-    return controls_of(StableTopK.name, wrong, "open 4 x 6", max_k=_MAX_K)
-
-
-def _noisy_choices() -> list[Check]:
-    """Return what must hold where k is a noisy maximum, or where Laplace noise tests the gap."""
-    found = []
-    plain = _NOISY_PLAIN
-    for adjacency in Adjacency:
-        for name, chooser in _NOISY_CHOOSERS.items():
-            found.append(_holds(f"{name}, table", plain, chooser, STEEP, adjacency, "open 3 x 6"))
-            found.append(_holds(f"{name}, shut", plain, chooser, _SHUT, adjacency, "closed 3 x 4"))
-            target = _holds(f"{name}, laplace, target", _NOISY_TARGET, chooser, _LAPLACE, adjacency, "open 3 x 4")
-            found.append(target)
-        for size in ("open 4 x 6", "closed 3 x 6"):
-            found.append(_holds("em, laplace", plain, _EM, _LAPLACE, adjacency, size))
-            found.append(_holds("argmax, laplace", plain, _ARGMAX, _LAPLACE, adjacency, size))
-        gentle = LaplaceTest(epsilon=0.6, delta=1e-3)
-        found.append(_holds("em, laplace", plain, _EM, gentle, adjacency, "open 2 x 24"))
-        found.append(_holds("argmax, laplace", plain, _ARGMAX, gentle, adjacency, "open 2 x 24"))
-    return found
-
-
-def _noisy_controls() -> list[Check]:
-    """Return the negative controls of noisy choices and of the Laplace test, each at parameters under which it must fail."""
-    plain, adds, replaces = _NOISY_PLAIN, Adjacency.ADD_REMOVE, Adjacency.REPLACE
-    laplace = _of(plain, _NOISY_CHOOSERS["rnm-laplace"], _SHUT, adds)
-    test = _of(plain, GapExponential(epsilon=0.5), _LAPLACE, adds)
-    argmax = _of(plain, _ARGMAX, _LAPLACE, adds)
-    wrong: dict[str, Subject] = {
-        "permute-and-flip at scale 1/eps": _of(plain, HalfScale(epsilon=1.5), _SHUT, adds),
-        "rnm-gaussian charged as one gap": _of(plain, ChargedAsOne(sigma=2.0, choices=_NOISY_MAX_K), _SHUT, adds),
-        "rnm-laplace, add-remove constants under replace": Relabelled(subject=laplace, adjacency=replaces),
-        "laplace test, add-remove constants under replace": Relabelled(subject=test, adjacency=replaces),
-        "argmax, laplace test, add-remove constants under replace": Relabelled(subject=argmax, adjacency=replaces),
-    }
-    return controls_of(StableTopK.name, wrong, "open 3 x 6", max_k=_MAX_K)
-
-
-def _of(preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency) -> StableTopK:
-    return StableTopK(preference=preference, chooser=chooser, test=test, adjacency=adjacency)
-
-
-def _holds(
-    what: str, preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency, size: str
-) -> Check:
-    return holds(what, _of(preference, chooser, test, adjacency), size, max_k=_MAX_K)
+    def law(self, histogram: Histogram, /) -> Law:
+        preference = self.subject.preference
+        seen = max(1, min(len(histogram.items), preference.max_k))
+        return replace(self.subject, preference=replace(preference, max_k=seen)).law(histogram)

@@ -12,7 +12,7 @@ from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency
 from cutline.release import Law
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Altered, Relabelled, controls_of, holds
+from cutline.verify.suites.shared import Altered, UnderReplace, controls, holds
 
 _MAX_K = 4
 
@@ -42,29 +42,21 @@ class ByDistance(Altered):
 
 
 def checks() -> list[Check]:
-    """Return all checks of Top Stable."""
+    """Return all checks of Top Stable; the off-by-one passes at (0.5, 0.2), so the parameters of its controls matter."""
     found = []
     for adjacency in Adjacency:
         found += [_check("k = 3", _of(adjacency), size) for size in ("open 4 x 6", "closed 2 x 6", "closed 3 x 6")]
         found.append(_check("k = 2, delta for 3", _of(adjacency, k=2), "closed 4 x 6"))
         found.append(_check("upwards", _of(adjacency, ranks=(1, 2, 3)), "open 3 x 6"))
         found.append(_check("k = 2, gentle", _of(adjacency, k=2, max_k=2, epsilon=1.5, delta=1e-3), "open 2 x 24"))
-    return found + controls()
-
-
-def controls() -> list[Check]:
-    """Return the negative controls; the off-by-one passes at (0.5, 0.2), so its parameters matter."""
     wrong: dict[str, Subject] = {
-        f"top-stable off by one, {where}; {adjacency}": ByDistance(
-            subject=_of(adjacency, epsilon=2.0, delta=0.01), shift=shift
-        )
+        f"top-stable off by one, {where}; {adjacency}": ByDistance(subject=_of(adjacency, epsilon=2.0), shift=shift)
         for adjacency in Adjacency
         for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
     }
-    wrong["top-stable, add-remove constants under replace"] = Relabelled(
-        subject=ByDistance(subject=_of(Adjacency.ADD_REMOVE)), adjacency=Adjacency.REPLACE
-    )
-    return controls_of(TopStable.name, wrong, "open 4 x 6", max_k=_MAX_K)
+    right = ByDistance(subject=_of(Adjacency.ADD_REMOVE))
+    wrong["top-stable, add-remove constants under replace"] = UnderReplace(subject=right)
+    return found + controls(TopStable.name, "open 4 x 6", _MAX_K, wrong)
 
 
 def _of(

@@ -1,0 +1,225 @@
+r"""The exhaustive checks of the aggregators: what must hold of each, and the negative controls, which must fail.
+
+What one person changes is a ballot, so the checks are on all ballots of up to 4 teachers for up to 3 labels. Four
+teachers leave distances little room, so claims that rest on them are also checked on the counts of more teachers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.gap_tests import TableTest
+from cutline.mechanisms.adaptive.preference import Preference
+from cutline.pate.aggregators.base import Aggregator, Panel
+from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
+from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
+from cutline.pate.aggregators.optimal_vote import OptimalVote
+from cutline.pate.aggregators.stable_majority import StableMajority, confidences, majorities
+from cutline.pate.aggregators.stable_sets import StableConfident, StableSetVote, StableTopKVote
+from cutline.pate.labels import LabelLaw
+from cutline.privacy import Adjacency, BitTable
+from cutline.verify.check import Check, Subject
+from cutline.verify.suites.shared import Altered, Charged, UnderReplace, fails
+from cutline.verify.universe import BallotBoxes, Counts, Universe
+
+Build: TypeAlias = Callable[[Panel], Aggregator]
+Ballots: TypeAlias = Any  # an array (ballots, 1, labels), of the universe's making
+
+_SIGMA = 1.1
+_EM = GapExponential(epsilon=1.5)
+# Steep enough to saturate within the one to three steps that four teachers leave.
+_STABILITY = BitTable.stability(order=3.0, rdp=2.0, delta=0.02)
+
+
+def _optimal(panel: Panel, *, limit: int | None = None, rdp: float | None = None) -> OptimalVote:
+    """Return a vote whose table is as steep as it takes to be nearly sure where all agree, for that many teachers."""
+    teachers = panel["teachers"]
+    table = BitTable.voting(order=3.0, rdp=rdp or min(0.8, 12.8 / teachers**2), teachers=teachers)
+    return OptimalVote(table=table, limit=limit, **panel)
+
+
+def _stable(kind: type[StableSetVote], chooser: Chooser, panel: Panel) -> StableSetVote:
+    preference = Preference(max_k=panel["labels"])
+    return kind(preference=preference, chooser=chooser, test=TableTest(table=_STABILITY), **panel)
+
+
+# What must hold, in the words for each variant: the first is checked on every size, the others on the largest.
+_VARIANTS: dict[str, dict[str, Build]] = {
+    OptimalVote.name: {"": _optimal, " limit 1": lambda panel: _optimal(panel, limit=1)},
+    StableTopKVote.name: {
+        " em": lambda panel: _stable(StableTopKVote, _EM, panel),
+        " argmax": lambda panel: _stable(StableTopKVote, GapArgmax(), panel),
+    },
+    PateGaussian.name: {"": lambda panel: PateGaussian(sigma=_SIGMA, **panel)},
+    PateTau.name: {" limit 1": lambda panel: PateTau(sigma=_SIGMA, limit=1, **panel)},
+    GNMax.name: {"": lambda panel: GNMax(sigma=_SIGMA, **panel)},
+    BinaryVote.name: {
+        "": lambda panel: BinaryVote(sigma=_SIGMA, **panel),
+        " limit 1": lambda panel: BinaryVote(sigma=_SIGMA, limit=1, **panel),
+    },
+    PowersetVote.name: {"": lambda panel: PowersetVote(sigma=_SIGMA, **panel)},
+    StableMajority.name: {"": lambda panel: StableMajority(table=_STABILITY, **panel)},
+    StableConfident.name: {
+        " em": lambda panel: _stable(StableConfident, _EM, panel),
+        " argmax": lambda panel: _stable(StableConfident, GapArgmax(), panel),
+    },
+}
+# The variants that are checked on counts too.
+_ON_COUNTS: dict[str, tuple[str, ...]] = {
+    OptimalVote.name: ("",),
+    StableTopKVote.name: (" em", " argmax"),
+    BinaryVote.name: ("",),
+    StableMajority.name: ("",),
+    StableConfident.name: (" em", " argmax"),
+}
+
+
+def checks(name: str) -> list[Check]:
+    """Return all checks of the aggregator of that name."""
+    first, *others = _VARIANTS[name]
+    on_ballots = [(first, _panel(t, c, a)) for a in Adjacency for t in (1, 2, 3, 4) for c in (1, 2, 3)]
+    on_ballots += [(other, _panel(t, 3, a)) for other in others for a in Adjacency for t in (3, 4)]
+    variants = _ON_COUNTS.get(name, ())
+    on_counts = [(v, _panel(t, c, a)) for v in variants for a in Adjacency for t, c in ((16, 2), (6, 3))]
+    return [
+        *(_holds(name, words, panel, on_ballots=True) for words, panel in on_ballots),
+        *(_holds(name, words, panel, on_ballots=False) for words, panel in on_counts),
+        *_controls(name),
+    ]
+
+
+def _panel(teachers: int, labels: int, adjacency: Adjacency) -> Panel:
+    return Panel(teachers=teachers, labels=labels, adjacency=adjacency)
+
+
+def _holds(name: str, words: str, panel: Panel, *, on_ballots: bool) -> Check:
+    aggregator = _VARIANTS[name][words](panel)
+    teachers, labels, adjacency = panel["teachers"], panel["labels"], panel["adjacency"]
+    counts = "" if on_ballots else "counts of "
+    return Check(
+        name=f"{name}:{words}; {adjacency}; {counts}{teachers} teachers, {labels} labels",
+        mechanism=name,
+        expected="holds",
+        subject=OnBallots(subject=aggregator) if on_ballots else aggregator,
+        universe=BallotBoxes(**panel) if on_ballots else Counts(items=labels, largest=teachers, adjacency=adjacency),
+    )
+
+
+def _controls(name: str) -> list[Check]:
+    """Return the negative controls of the aggregator of that name, each under the relation it claims."""
+    found = []
+    for words, subject in _wrong().get(name, {}).items():
+        universe: Universe = BallotBoxes(**_panel(4, 3, subject.cost.adjacency))
+        if isinstance(subject, Aggregator):
+            universe = Counts(items=subject.labels, largest=subject.teachers, adjacency=subject.adjacency)
+        found.append(fails(f"{name}, {words}", name, subject, universe))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _wrong() -> dict[str, dict[str, Subject]]:
+    """Return what must fail, by the aggregator it is a control of, each at parameters under which it does."""
+    adds, replaces = (_panel(4, 3, adjacency) for adjacency in Adjacency)
+
+    def under_replace(name: str, words: str) -> Subject:
+        return UnderReplace(subject=OnBallots(subject=_VARIANTS[name][words](adds)))
+
+    limited, free, steep = _optimal(adds, limit=1), _optimal(replaces), _optimal(replaces, rdp=3.0)
+    majority = StableMajority(table=_STABILITY, **replaces)
+    one_count = "add-remove sensitivity under replace"
+    return {
+        OptimalVote.name: {
+            "a middle that follows the ballots that came": WanderingMiddle(subject=limited),
+            "table rounded to 1": _rounded(steep, near=0.05),
+            "a limit of 1 charged once under replace": UnderReplace(subject=OnBallots(subject=limited)),
+            "ballots beyond the limit": _charged(free, _optimal(replaces, limit=1)),
+            "all labels charged as one": _charged(free, _optimal(_panel(4, 1, Adjacency.REPLACE))),
+        },
+        StableTopKVote.name: {
+            "the paper's constants under replace": under_replace(StableTopKVote.name, " em"),
+            "the paper's constants under replace, argmax": under_replace(StableTopKVote.name, " argmax"),
+        },
+        # A ballot that is replaced moves two counts, or two winners, where one that joins or leaves moves one.
+        PateTau.name: {one_count: under_replace(PateTau.name, " limit 1")},
+        GNMax.name: {one_count: under_replace(GNMax.name, "")},
+        PowersetVote.name: {one_count: under_replace(PowersetVote.name, "")},
+        StableMajority.name: {
+            "table rounded to 1": _rounded(majority, near=0.2),
+            "distance without its minus 1": CarelessMajority(subject=majority),
+        },
+        StableConfident.name: {  # on counts: four teachers do not show it
+            "one-way constants under add-remove": _stable(OneWayConfident, _EM, _panel(16, 2, Adjacency.ADD_REMOVE))
+        },
+    }
+
+
+def _charged(aggregator: Aggregator, claimed: Aggregator) -> Charged:
+    return Charged(subject=OnBallots(subject=aggregator), charge=claimed.cost)
+
+
+def _rounded(right: OptimalVote | StableMajority, *, near: float) -> Charged:
+    """Round the upper end of the table to exactly 1, and charge the table it was built from."""
+    values = np.asarray(right.table.values)
+    table = BitTable(values=tuple(np.where(values > 1 - near, 1.0, values).tolist()), start=right.table.start)
+    return _charged(replace(right, table=table), right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnBallots(Altered):
+    """An aggregator on the ballots of one query."""
+
+    subject: Aggregator
+
+    def law(self, ballots: Ballots, /) -> LabelLaw:
+        return _law_of_votes(self.subject, tuple(self.subject.tally(ballots)[0].tolist()))
+
+
+@lru_cache(maxsize=1 << 13)
+def _law_of_votes(aggregator: Aggregator, votes: tuple[int, ...]) -> LabelLaw:
+    """Return the law of counts; many ballot boxes have the same."""
+    return aggregator.law(np.array(votes, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WanderingMiddle(OnBallots):
+    """Asks for a majority of the ballots that came instead of the teachers: a ballot of zeros then moves every label.
+
+    Each label still moves by one step only, so it is where the charge counts on labels that do not move, under a ballot
+    limit, that this breaks the claim.
+    """
+
+    subject: OptimalVote
+
+    def law(self, ballots: Ballots, /) -> LabelLaw:
+        table, teachers = self.subject.table, self.subject.teachers
+        shifted = BitTable(values=table.values, start=table.start + len(ballots) // 2 - teachers // 2)
+        return replace(self.subject, table=shifted).law(self.subject.tally(ballots)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarelessMajority(OnBallots):
+    """Takes the number of ballots until the majority flips for the distance, though one ballot fewer already may."""
+
+    subject: StableMajority
+
+    def law(self, ballots: Ballots, /) -> LabelLaw:
+        counts = self.subject.tally(ballots)[0]
+        teachers = self.subject.teachers
+        passes = float(self.subject.table(confidences(counts, teachers).min()))
+        return {tuple(majorities(counts, teachers).tolist()): passes, (None,) * len(counts): 1 - passes}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneWayConfident(StableConfident):
+    """Takes confidences for counts, which all move one way under ADD_REMOVE; a ballot that joins moves confidences both."""
+
+    @classmethod
+    def constants(cls, adjacency: Adjacency) -> Adjacency:
+        """Take the relation as it is."""
+        return adjacency

@@ -1,1 +1,0 @@
-r"""What is checked of each aggregator, one file for each kind, and what they share."""
