@@ -5,11 +5,11 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
     ask ── bind ── Log.count         count, count_by and check are these three in one call
      │      │         │
      │      │         └ histograms   what leaves an engine, in the shape of a mechanism's input
-     │      └ engines                which engine reads the source; all have one shape
+     │      └ engines                all have one shape, Votes
      │          duck                 files and tables in memory, on a private DuckDB:
      │            files, frames          what the rows are and which columns they declare
      │            votes, lists, where    which rows count, under which names, and the counting itself
-     │            engine, spill          one DuckDB, shut off, its errors replaced, its files on disk gone at the end
+     │            engine                 one DuckDB, shut off, its errors replaced, its files on disk gone at the end
      │          spark, ibis          DataFrames of Spark and tables of Ibis, counted where they are
      └ question                      what is asked; public, and checked before a log is opened
 """
@@ -18,19 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.counting.engines import Votes, bind_source
+from cutline.counting.engines.duck.votes import bind_table, open_table
 from cutline.counting.histograms import closed_histograms, open_histograms
-from cutline.counting.question import Progress, Question, ask, group_by
+from cutline.counting.question import Columns, Progress, Question, ask, group_by
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k, read_counts
 
 __all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
+
+
+class Votes(Protocol):
+    """The rows of a log that count for one question, where they are; each is one user's vote for one item."""
+
+    def top(self, max_k: int, progress: Progress | None = None, /) -> list[tuple[Any, ...]]:
+        """Return rows (group, item, count): the top ``max_k + 1`` of each group, count descending, then item."""
+
+    def tally(self, progress: Progress | None = None, /) -> tuple[Any, Any]:
+        """Return pyarrow tables: the candidates' places in the items' own order, and positive counts (g, place, n)."""
 
 
 class Log(Protocol):
@@ -44,14 +54,9 @@ def bind(source: object, question: Question) -> Log:
     r"""Open a source and bind a question to its declared columns; no row is counted.
 
     Whatever is refused for a public reason (a path, a name, a declared type, a filter, the caller's lists) is refused
-    here, so a caller can pay between binding and counting. What was opened is closed again.
-
-    Parameters
-    ----------
-    source
-        A log, or ready counts, as for :func:`count`.
-    question
-        What :func:`ask` made.
+    here, so a caller can pay between binding and counting. What was opened is closed again. The source is a log, or
+    ready counts, as for :func:`count`; it is recognised by where its class comes from, so that nothing is imported for a
+    source nobody passed.
 
     Examples
     --------
@@ -62,7 +67,19 @@ def bind(source: object, question: Question) -> Log:
     """
     if isinstance(source, Mapping | np.ndarray):
         return _bind_counts(source, question)
-    return _EngineLog(question=question, votes=bind_source(source, question))
+    votes: Votes
+    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(source).__mro__}
+    if ("pyspark", "DataFrame") in kinds:
+        from cutline.counting.engines.spark import bind_frame
+
+        votes = bind_frame(source, question)
+    elif ("ibis", "Table") in kinds:
+        from cutline.counting.engines.ibis import bind_ibis
+
+        votes = bind_ibis(source, question)
+    else:
+        votes = bind_table(open_table(source), question)
+    return _EngineLog(question=question, votes=votes)
 
 
 def count(
@@ -135,26 +152,22 @@ def count(
 def count_by(
     source: object,
     *,
-    user: str | None = None,
-    item: str | None = None,
     by: str | None = None,
     groups: Iterable[Item] | None = None,
-    max_k: int = 100,
-    where: str | None = None,
-    candidates: Iterable[Item] | None = None,
     max_groups_per_user: int | None = None,
     key: str | bytes | None = None,
-    memory_limit: str | None = None,
+    max_k: int = 100,
     progress: Progress | None = None,
+    **columns: Unpack[Columns],
 ) -> dict[Item, Histogram]:
     r"""Count the distinct users of each item in each of the listed groups, in one pass over the log.
 
     Nothing is released. A user who joins or leaves changes the histograms of the groups they count in and no other:
-    all that they touch, or at most ``max_groups_per_user``.
+    all that they touch, or at most ``max_groups_per_user``. What is refused is what :func:`count` refuses.
 
     Parameters
     ----------
-    source, user, item, max_k, where, candidates, memory_limit, progress
+    source, max_k, progress, **columns
         As for :func:`count`; ready counts have no groups.
     by
         The column that names a row's group.
@@ -174,11 +187,6 @@ def count_by(
     dict
         One histogram per group, in the order of ``groups``; open, or closed if ``candidates`` are given.
 
-    Raises
-    ------
-    ParameterError, SourceError, ColumnTypeError, WhereError, EngineError
-        As for :func:`count`.
-
     Examples
     --------
     >>> import pyarrow
@@ -189,24 +197,18 @@ def count_by(
     """
     check_max_k(max_k)
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
-    question = ask(
-        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
-    )
-    return dict(zip(grouping.groups, bind(source, question).count(max_k, progress), strict=True))
+    log = bind(source, ask(**columns, grouping=grouping))
+    return dict(zip(grouping.groups, log.count(max_k, progress), strict=True))
 
 
 def check(
     source: object,
     *,
-    user: str | None = None,
-    item: str | None = None,
     by: str | None = None,
     groups: Iterable[Item] | None = None,
-    where: str | None = None,
-    candidates: Iterable[Item] | None = None,
     max_groups_per_user: int | None = None,
     key: str | bytes | None = None,
-    memory_limit: str | None = None,
+    **columns: Unpack[Columns],
 ) -> None:
     r"""Refuse for a public reason what :func:`count` (with ``by``: :func:`count_by`) would refuse, without counting.
 
@@ -222,10 +224,7 @@ def check(
     """
     grouped = any(value is not None for value in (by, groups, max_groups_per_user))
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key) if grouped else None
-    question = ask(
-        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
-    )
-    bind(source, question)
+    bind(source, ask(**columns, grouping=grouping))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,16 @@ QUERY_NAMES = {"user": "u", "item": "i", "by": "b"}  # what the column of each r
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SMALLEST = 50 * 10**6
 _WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
+
+
+class Columns(TypedDict, total=False):
+    """What :func:`cutline.count` documents: the columns, the rows and items that count, and how much memory there is."""
+
+    user: str | None
+    item: str | None
+    where: str | None
+    candidates: Iterable[Item] | None
+    memory_limit: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

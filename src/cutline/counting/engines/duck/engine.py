@@ -3,17 +3,29 @@ r"""One private, in-memory DuckDB, shut off from everything but the log it was o
 DuckDB's error messages quote cells (``Could not convert string 'Alice ...'``). Every call goes through
 :func:`quietly`, which throws the engine's exception away and raises a sentence chosen by its class alone. The new
 error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__context__`` keeps the old one.
+
+Pages that do not fit in memory are raw private data. They go to a fresh 0700 directory under a 0700 root of this user,
+removed however the count ends. By default SIGTERM would end the process on the spot, so while counting it unwinds first;
+SIGINT needs nothing of the kind, because Python turns it into KeyboardInterrupt. A process killed outright leaves its
+directory behind, and the next count removes it: each directory holds a locked file, and the lock dies with its process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
+import os
+import shutil
+import signal
+import stat
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cutline.errors import EngineError
@@ -29,27 +41,23 @@ T = TypeVar("T")
 _ROW_LOCAL = "'unused_columns', 'column_lifetime', 'join_order', 'build_side_probe_side', 'top_n', 'limit_pushdown'"
 
 _REPORT = 0.1  # seconds between two looks at the progress
+_LOCK = "lock"  # the file in each spill directory whose lock says that its process is alive
 
-_SENTENCES = (
-    (
-        "OutOfMemoryException",
+_FORMAT = ("the log must be a whole file of its format", "Write the file again with the tool that made it.")
+_SENTENCES = {
+    "OutOfMemoryException": (
         "counting must fit in the memory limit and the disk",
         "Raise memory_limit or free some disk space.",
     ),
-    (
-        "IOException",
+    "IOException": (
         "the log must stay readable, and the disk must have room, while it is counted",
         "Check the files and the disk.",
     ),
-    ("PermissionException", "the log must be readable", "Check the permissions of the files."),
-    ("DataError", "the log must be a whole file of its format", "Write the file again with the tool that made it."),
-    (
-        "InvalidInputException",
-        "the log must be a whole file of its format",
-        "Write the file again with the tool that made it.",
-    ),
-    ("ProgrammingError", "the query must fit the log", "Check the column names, or pass a pyarrow table."),
-)
+    "PermissionException": ("the log must be readable", "Check the permissions of the files."),
+    "DataError": _FORMAT,
+    "InvalidInputException": _FORMAT,
+    "ProgrammingError": ("the query must fit the log", "Check the column names, or pass a pyarrow table."),
+}
 _ANY = ("the engine must finish the count", "Try the same log as a parquet file or a pyarrow table.")
 
 
@@ -206,7 +214,7 @@ def quietly(action: Callable[[], T]) -> T:
     except (UnicodeError, ValueError):  # a cell or a path that is no text; pyarrow's errors are ValueErrors
         refusal = _sentence({"DataError"})
     except RuntimeError:
-        refusal = EngineError(_ANY[0], "", _ANY[1])
+        refusal = _sentence(set())
     del action  # may hold the engine's exception, and this frame goes up with ours
     raise refusal
 
@@ -217,7 +225,104 @@ def text_literal(text: str) -> str:
 
 
 def _sentence(names: set[str]) -> EngineError:
-    for name, rule, way_out in _SENTENCES:
-        if name in names:
-            return EngineError(rule, "", way_out)
-    return EngineError(_ANY[0], "", _ANY[1])
+    rule, way_out = next((words for name, words in _SENTENCES.items() if name in names), _ANY)
+    return EngineError(rule, "", way_out)
+
+
+class _Terminated(BaseException):
+    """SIGTERM has arrived; carried up through every ``finally``."""
+
+
+@contextmanager
+def clean_termination() -> Iterator[None]:
+    """Let SIGTERM unwind the block before it ends the process as usual.
+
+    A handler that the program installed itself is left alone.
+    """
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not ours:
+        yield
+        return
+    arrived = False
+
+    def handler(_number: int, _frame: FrameType | None) -> None:
+        nonlocal arrived
+        arrived = True
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if arrived:  # also when something swallowed the exception
+            signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
+def spill_directory() -> Iterator[Path]:
+    """Make a private directory, first removing those of dead processes; remove it at the end."""
+    root = check_root()
+    with _locked(root / _LOCK):
+        _sweep(root)
+        path = Path(tempfile.mkdtemp(prefix="count-", dir=root))
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        os.close(lock)
+
+
+def check_root() -> Path:
+    """Return the directory of all spill directories of this user, or refuse it if it is not this user's alone."""
+    root = Path(tempfile.gettempdir()) / f"cutline-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise EngineError(
+            "the directory for spilled rows must be a directory of this user alone",
+            str(root),
+            "Remove it, or point TMPDIR to a directory of your own.",
+        )
+    return root
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the root's lock, so that no directory is swept between its making and its locking."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _sweep(root: Path) -> None:
+    for path in root.iterdir():
+        if path.is_dir() and not _alive(path):
+            _remove(path)
+
+
+def _alive(path: Path) -> bool:
+    try:
+        handle = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _remove(path: Path) -> None:
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except BaseException:  # a signal that lands here must not save the rows
+        _remove(path)
+        raise

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cutline.counting.engines.duck.engine import Engine
+from cutline.counting.engines.duck.engine import Engine, check_root, clean_termination, spill_directory
 from cutline.counting.engines.duck.files import open_files
 from cutline.counting.engines.duck.frames import frame_of
 from cutline.counting.engines.duck.lists import PublicList, match_list
-from cutline.counting.engines.duck.spill import check_root, clean_termination, spill_directory
 from cutline.counting.engines.duck.where import parse_where
 from cutline.counting.question import QUERY_NAMES, Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, SourceError, WhereError
