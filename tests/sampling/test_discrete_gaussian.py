@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from cutline.errors import ParameterError
-from cutline.sampling import SeededSource, SystemSource, inversion
+from cutline.sampling import SeededSource, SystemSource, draws
 from cutline.sampling.discrete_gaussian import _discrete_laplace, _exp_coins, discrete_gaussian
 
 
@@ -51,7 +51,7 @@ def test_the_proposal_is_discrete_laplace(scale):
 
 
 def test_refined_coins_have_the_same_law(monkeypatch):
-    monkeypatch.setattr(inversion, "_band", lambda groups: np.inf)
+    monkeypatch.setattr(draws, "_band", lambda groups: np.inf)
     drawn = discrete_gaussian(3_000, sigma=1.5, rng=SeededSource(7))
     assert p_value(drawn, law(lambda z: math.exp(-(z**2) / (2 * 1.5**2)))) > 1e-3
     assert p_value(drawn, law(lambda z: math.exp(-(z**2) / (2 * 1.05**2)))) < 1e-6

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from flint import arb, ctx
 
 from cutline.arrays import BoolArray, FloatArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.draws import WORD_BITS, settle
 from cutline.sampling.source import Source, resolve
 
 Bias: TypeAlias = Callable[[int], Any]
@@ -39,12 +40,7 @@ _ERROR = 2.0**-40  # how far approximations of reals may be off
 class Coins:
     r"""A table of biases, ready to be tossed in bulk.
 
-    Parameters
-    ----------
-    first, following
-        The first 8 bits of every bias, and the 16 after them; all ones for p = 1, whose last piece is settled like any doubt.
-    bias
-        Gives an entry's bias exactly, or by enclosures.
+    The first 8 bits of every bias, and the 16 after them, are all ones for p = 1, whose last piece is settled like any doubt.
 
     Examples
     --------
@@ -91,15 +87,9 @@ class Coins:
         return cls(first=(bits >> _NEXT_BITS).astype(np.uint8), following=following, bias=bias)
 
     def toss(self, entries: npt.NDArray[Any], *, rng: Source | None = None) -> BoolArray:
-        r"""Toss one coin per cell, with the bias of the entry it names.
+        r"""Toss one coin per cell, with the bias of the entry it names; entries outside the table take its nearest end.
 
-        Parameters
-        ----------
-        entries
-            Signed integers of any shape; those outside the table take its nearest end.
-        rng
-            None for the operating system's source. One word per eight cells, then one per four cells in doubt, then one at
-            a time for those few still in doubt.
+        One word is drawn per eight cells, then one per four cells in doubt, then one at a time for those few still in doubt.
         """
         source = resolve(rng)
         flat = np.ascontiguousarray(entries).reshape(-1)
@@ -128,23 +118,9 @@ class Coins:
         answers: BoolArray = drawn < following
         for at in np.flatnonzero(drawn == following).tolist():
             entry = int(entries[at])
-            answers[at] = _settle(self.bias, entry, int(self.first[entry]) << _NEXT_BITS | int(drawn[at]), source)
+            whole = int(self.first[entry]) << _NEXT_BITS | int(drawn[at])
+            answers[at] = settle(partial(self.bias, entry), whole, _BOTH_BITS, source)
         return answers
-
-
-def _settle(bias: Bias, entry: int, whole: int, source: Source) -> bool:
-    """Compare U, whose first bits are ``whole``, with the bias, drawing further words until it is certain."""
-    bits = _BOTH_BITS
-    while True:
-        with ctx.workprec(2 * bits + WORD_BITS):
-            value = bias(entry)
-            scaled = value * (1 << bits) if isinstance(value, Fraction) else value * arb(1 << bits)
-            if scaled >= whole + 1:
-                return True
-            if scaled <= whole:
-                return False
-        whole = whole << WORD_BITS | int(source.words(1)[0])
-        bits += WORD_BITS
 
 
 def _exact_bits(bias: Bias, entry: int) -> int:
@@ -160,9 +136,8 @@ def _exact_bits(bias: Bias, entry: int) -> int:
                 return int(whole.unique_fmpz())
         precision *= 2
         if precision > _HOPELESS_PRECISION:
-            raise ParameterError(
-                "a real bias must not sit on a multiple of 2**-24", "", "Give a rational bias as a Fraction."
-            )
+            rule = "a real bias must not sit on a multiple of 2**-24"
+            raise ParameterError(rule, "", "Give a rational bias as a Fraction.")
 
 
 def _check(values: FloatArray, *, slack: float) -> None:

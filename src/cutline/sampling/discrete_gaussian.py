@@ -7,13 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import ctx
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.sampling.bernoulli import bernoulli, bernoulli_real
+from cutline.sampling.draws import bernoulli, bernoulli_real, enclose_rational, integers_below
 from cutline.sampling.source import Source, resolve
-from cutline.sampling.uniform import integers_below
 
 _LARGEST = 2.0**40  # sigma; every number below stays exact in 64 bits
 
@@ -26,14 +25,7 @@ def discrete_gaussian(n: int, *, sigma: float, rng: Source | None = None) -> Int
     that the float is, and every coin ``exp(-x)`` of a rational x is drawn exactly by `bernoulli_real`: one word each, instead
     of the paper's series of rational coins, with the same law.
 
-    Parameters
-    ----------
-    n
-        How many; draws are made in batches.
-    sigma
-        From 2^-20 to 2^40; the standard deviation of the continuous law, which the discrete one never exceeds.
-    rng
-        None for the operating system's source.
+    sigma, from 2^-20 to 2^40, is the standard deviation of the continuous law, which the discrete one never exceeds.
 
     Examples
     --------
@@ -94,9 +86,8 @@ def _exp_coins(approximate: FloatArray, exact: Any, source: Source) -> BoolArray
     """Answer yes with probability ``exp(-x)`` for rational numbers ``exact(i)`` near floats."""
 
     def enclose(index: int, bits: int) -> Any:
-        x = exact(index)
         with ctx.workprec(bits):
-            return (-arb(fmpq(fmpz(x.numerator), fmpz(x.denominator)))).exp()
+            return (-enclose_rational(exact(index))).exp()
 
     with np.errstate(under="ignore"):
         return bernoulli_real(np.exp(-approximate), enclose, rng=source)

@@ -21,11 +21,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx
 
 from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.draws import WORD_BITS, enclose_rational
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.weights import check_scores
 
@@ -43,11 +43,9 @@ class Noise(Protocol):
 
     def approximate(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return floats near the noise of U in [W, W+1) / 2^64, and bounds on how far any such noise is from them."""
-        ...
 
     def quantile(self, whole: int, bits: int) -> Any:
         """Return a ball around the quantile of ``whole / 2^bits``; infinite ends included."""
-        ...
 
 
 class Exponential:
@@ -119,7 +117,7 @@ def noisy_argmax(scores: npt.ArrayLike, *, scale: Fraction, noise: Noise, rng: S
     noise
         `EXPONENTIAL`, `LAPLACE` or `NORMAL`.
     rng
-        None for the operating system's source. One word per number; a number in doubt draws one more a round.
+        One word is drawn per number; a number in doubt draws one more a round.
 
     Examples
     --------
@@ -163,16 +161,12 @@ def first_above(
 
     Parameters
     ----------
-    scores
-        Integers below 2^62 in size, shape (rows, tests), in the order in which they are tested.
-    scale, threshold_scale
-        Exact and above 0.
-    threshold
-        A real number, by its enclosures.
-    noise
-        The law of both noises.
+    scores, scale, noise
+        As in `noisy_argmax`; the scores are in the order in which they are tested.
+    threshold, threshold_scale
+        A real number by its enclosures, and the exact scale of the noise added to it.
     rng
-        None for the operating system's source. One word per row and one per score are drawn, needed or not.
+        One word per row and one per score are drawn, needed or not.
 
     Examples
     --------
@@ -187,7 +181,7 @@ def first_above(
     words = source.words(rows * (tests + 1)).reshape(rows, tests + 1)
     low, high = _sums(array, float(1 / scale), *noise.approximate(words[:, 1:]))
     with ctx.workprec(2 * WORD_BITS):
-        middle = float(threshold() / _ball(scale))
+        middle = float(threshold() / enclose_rational(scale))
     ratio = float(threshold_scale / scale)
     value, error = noise.approximate(words[:, 0])
     error = ratio * (error + _ERROR * np.abs(value)) + _ERROR * abs(middle)
@@ -199,10 +193,8 @@ def first_above(
     for row in np.flatnonzero(doubtful.any(axis=1)).tolist():
         bar = _Draw(noise, int(words[row, 0]))
         sums = [(_Draw(noise, int(word)), int(s)) for word, s in zip(words[row, 1:], array[row], strict=True)]
-        over = (
-            i for i, (draw, s) in enumerate(sums) if _is_above(draw, s, bar, scale, threshold_scale, threshold, source)
-        )
-        first[row] = next(over, -1)
+        over = (_is_above(draw, s, bar, scale, threshold_scale, threshold, source) for draw, s in sums)
+        first[row] = next((i for i, yes in enumerate(over) if yes), -1)
     return first
 
 
@@ -229,7 +221,7 @@ def _leader(draws: dict[int, _Draw], offsets: dict[int, Fraction], source: Sourc
         for j in left:
             draws[j].refine(source)
         with ctx.workprec(2 * draws[left[0]].bits + _ROOM_BITS):
-            ends = {j: [_ball(offsets[j]) + end for end in draws[j].ends()] for j in left}
+            ends = {j: [enclose_rational(offsets[j]) + end for end in draws[j].ends()] for j in left}
             left = [j for j in left if not any(ends[j][1] < ends[i][0] for i in left)]
     return left[0]
 
@@ -240,8 +232,8 @@ def _is_above(
     """Compare one noisy score with the noisy threshold, refining both until it is certain."""
     while True:
         with ctx.workprec(2 * max(draw.bits, bar.bits) + _ROOM_BITS):
-            low, high = (score + _ball(scale) * end for end in draw.ends())
-            bar_low, bar_high = (threshold() + _ball(bar_scale) * end for end in bar.ends())
+            low, high = (score + enclose_rational(scale) * end for end in draw.ends())
+            bar_low, bar_high = (threshold() + enclose_rational(bar_scale) * end for end in bar.ends())
             if low > bar_high:
                 return True
             if high < bar_low:
@@ -267,10 +259,6 @@ def _sums(scores: IntArray, rate: float, noise: FloatArray, error: FloatArray) -
 
 def _log_power(bits: int) -> Any:
     return bits * arb(2).log()
-
-
-def _ball(value: Fraction) -> Any:
-    return arb(fmpq(fmpz(value.numerator), fmpz(value.denominator)))
 
 
 def check_scale(scale: Fraction) -> None:

@@ -15,11 +15,9 @@ import numpy as np
 
 from cutline.arrays import IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.categorical import categorical
-from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.draws import WORD_BITS, integers_below
 from cutline.sampling.source import Source, resolve
-from cutline.sampling.uniform import integers_below
-from cutline.sampling.weights import Weights
+from cutline.sampling.weights import Weights, categorical
 
 _TAIL_BITS = 44  # what lies below the window weighs less than 2^-44 of the whole
 _RATE_LIMIT = 2**64  # as in `Weights`: past it a lower score is impossible beside any number of members
@@ -35,14 +33,12 @@ def peel(weights: Weights, draws: int, *, rng: Source | None = None) -> IntArray
         One row of groups by score, descending, with whole multiplicities.
     draws
         How many members to draw; at most as many as there are.
-    rng
-        None for the operating system's source.
 
     Returns
     -------
     IntArray
-        The ranks of the drawn members in the order drawn, shape (draws,). The members of the first group have the ranks from 0,
-        those of the next group follow.
+        The ranks of the drawn members in the order drawn. The members of the first group have the ranks from 0, those of the
+        next group follow.
 
     Notes
     -----
@@ -50,7 +46,7 @@ def peel(weights: Weights, draws: int, *, rng: Source | None = None) -> IntArray
     for, ``reach * rate = ln(members) + 44 ln 2``; it is used while the best score left is within ``reach`` of that one. What
     lies below weighs at most ``members * exp(-reach * rate) = 2^-44`` of the best group left, so leaving it out moves a
     boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size below 250 with three
-    roundings), sums add 2^-53 per group: together less than the 4 gamma of `cutline.sampling.inversion.invert`. A draw is
+    roundings), sums add 2^-53 per group: together less than the 4 gamma of `cutline.sampling.draws.invert`. A draw is
     accepted only if its whole interval is farther than that band from every boundary, the window's lower end included.
 
     *Members.* Equals are interchangeable: a uniform integer picks one of those left in the group, by a shuffle that remembers

@@ -12,11 +12,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx
 
 from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.inversion import WORD_BITS
+from cutline.sampling.draws import WORD_BITS, enclose_rational
 from cutline.sampling.source import Source, resolve
 
 _ERROR = 2.0**-40  # of a float key, beside 1 + handicap
@@ -24,23 +24,16 @@ _HALF = np.uint64(1 << 63)
 
 
 def race(handicaps: IntArray, members: IntArray, rate: Fraction, *, rng: Source | None = None) -> int:
-    r"""Return the group of the winner.
+    r"""Return the group of the winner; which of its members won is uniform.
 
     Parameters
     ----------
     handicaps
         Whole numbers of at least 0, one per group; a group is ``rate * handicap`` behind.
     members
-        How many run for each group; 0 if none does any more.
+        How many run for each group; 0 if none does any more. One word is drawn per group that runs.
     rate
         Exact and at least 0.
-    rng
-        None for the operating system's source. One word is drawn per group that runs.
-
-    Returns
-    -------
-    int
-        The winner's group; which member it is, is uniform.
 
     Notes
     -----
@@ -91,19 +84,15 @@ def _least(words: WordArray, members: IntArray, *, above: bool) -> FloatArray:
 def _refine(at: dict[int, int], handicaps: IntArray, members: IntArray, rate: Fraction, source: Source) -> int:
     """Append words until balls leave one winner."""
     bits = WORD_BITS
-    exact = fmpq(fmpz(rate.numerator), fmpz(rate.denominator))
     while True:
         for group, word in zip(at, source.words(len(at)).tolist(), strict=True):
             at[group] = at[group] << WORD_BITS | word
         bits += WORD_BITS
         with ctx.workprec(2 * bits):
-            keys = {
-                group: [
-                    _key(end, bits, int(members[group])) + arb(exact * int(handicaps[group]))
-                    for end in (word, word + 1)
-                ]
-                for group, word in at.items()
-            }
+            keys = {}
+            for group, word in at.items():
+                behind = enclose_rational(rate * int(handicaps[group]))
+                keys[group] = [_key(end, bits, int(members[group])) + behind for end in (word, word + 1)]
             leader = reduce(lambda one, other: other if keys[other][1] < keys[one][1] else one, keys)
             at = {group: word for group, word in at.items() if group == leader or not keys[group][0] > keys[leader][1]}
         if len(at) == 1:
@@ -116,5 +105,5 @@ def _key(end: int, bits: int, members: int) -> Any:
         return arb("-inf")
     if end == 1 << bits:
         return arb(0)
-    log = arb(fmpq(fmpz((1 << bits) - end), fmpz(1 << bits))).log()
+    log = enclose_rational(Fraction((1 << bits) - end, 1 << bits)).log()
     return (-(log / members).expm1()).log()

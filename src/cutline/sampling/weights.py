@@ -1,4 +1,4 @@
-r"""A batch of laws given by integer scores, and the three ways its weights are evaluated.
+r"""The exponential mechanism as a finite law: its weights, exact draws from it, and its probabilities.
 
 The weight of group j is ``multiplicity_j * exp(rate * score_j)``, a real number. It is evaluated
 
@@ -7,9 +7,8 @@ The weight of group j is ``multiplicity_j * exp(rate * score_j)``, a real number
   for laws, and for multiplicities that no float can hold;
 - as balls at any precision (`enclose_boundaries`): for the draw's refinement.
 
-All three first subtract the best score of the row *as integers*. The law does not change, the best group
-weighs at least its multiplicity, and no digit is lost: exp(rate * 10^9) / exp(rate * (10^9 + 1)) costs as
-little as exp(-rate).
+All three first subtract the best score of the row *as integers*. The law does not change, the best group weighs at least its
+multiplicity, and no digit is lost: exp(rate * 10^9) / exp(rate * (10^9 + 1)) costs as little as exp(-rate).
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, fmpq, fmpz
+from flint import arb
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
+from cutline.sampling.draws import enclose_rational, invert
+from cutline.sampling.source import Source, resolve
 
 _SCORE_LIMIT = 2**62  # the difference of two scores fits in 64 bits
 _RATE_LIMIT = 2**64  # past it exp(-rate) is 0 beside any multiplicity that fits in memory (below 2^(2^60))
 _FRACTION_BITS = 128
 _LOG2_E_BITS = 320
-_LOG2_E = int(  # floor(2^320 / ln 2): a constant, so that no thread's precision can spoil it
-    "171547652b82fe1777d0ffda0d23a7d11d6aef551bad2b4b1164a2cd9a342648fbc3887eeaa2ed9ac",
-    16,
-)
+# floor(2^320 / ln 2): a constant, so that no thread's precision can spoil it
+_LOG2_E = 0x171547652B82FE1777D0FFDA0D23A7D11D6AEF551BAD2B4B1164A2CD9A342648FBC3887EEAA2ED9AC
 _LARGEST_PLAIN = 2.0**500
 _FLOAT_EXPONENTS = 1200  # 2^-1200 is 0 in float64, with room for a mantissa
 
@@ -76,15 +75,59 @@ class Weights:
         return f"Weights(rows={rows}, groups={groups})"
 
 
+def categorical(weights: Weights, *, rng: Source | None = None) -> IntArray:
+    r"""Draw one group per row, with probability exactly its share of the row's weight; a row of one group draws no bits.
+
+    `float_weights` has relative error below 2^-40 per weight and `numpy.cumsum` adds one after the other, which is what
+    `cutline.sampling.draws.invert` asks for; cumulative sums of floats of at least 0 never decrease.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from cutline.sampling import SeededSource
+    >>> scores = np.tile([0, 5], (10_000, 1))
+    >>> draws = categorical(Weights(scores=scores, rate=Fraction(1, 5)), rng=SeededSource(0))
+    >>> bool(abs(draws.mean() - 1 / (1 + np.exp(-1))) < 0.02)
+    True
+    """
+    source = resolve(rng)
+    rows, groups = weights.scores.shape
+    if groups == 1:
+        return np.zeros(rows, dtype=np.int64)
+    with np.errstate(under="ignore"):
+        sums = np.cumsum(float_weights(weights), axis=1)
+        boundaries = sums[:, :-1] / sums[:, -1:]
+    return invert(boundaries, lambda row, _precision: enclose_boundaries(weights, row), source=source)
+
+
+def probabilities(weights: Weights) -> FloatArray:
+    r"""Return the law of every row, shape (rows, groups), each entry with relative error below 1e-12.
+
+    Entries above 2^-1022 have that accuracy however small they are beside the rest: mantissas and exponents are kept apart
+    until the end (`scaled_weights`, relative error 2^-48), and the total is a sum of numbers of at least 0, added in pairs, so
+    that its error is a few units of 2^-53 per doubling of the number of groups.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> law = probabilities(Weights(scores=np.array([[0, -700]]), rate=Fraction(1)))
+    >>> bool(abs(law[0, 1] / np.exp(-700.0) - 1) < 1e-12)
+    True
+    """
+    mantissas, exponents = scaled_weights(weights)
+    with np.errstate(under="ignore"):
+        totals = np.ldexp(mantissas, exponents).sum(axis=1, keepdims=True)
+        return np.asarray(np.ldexp(mantissas / totals, exponents))
+
+
 def float_weights(weights: Weights) -> FloatArray:
     r"""Return each row's weights up to a common factor, with relative error below 2^-40.
 
-    With x = rate * (score - best): x has three roundings (the difference, the rate, their product), so its
-    absolute error is below 3.01 * 745 * 2^-53 < 2^-41.8 wherever exp(x) is not 0 in float64 (x > -745), and
-    exp and the product with a machine integer add a few units of 2^-53. What underflows is below 2^63 *
-    2^-1022, beside a total of at least 1. Multiplicities without a machine type are rounded once (Python does so
-    correctly) if all are 0 or from 1 to 2^500, where the same holds; others go through `scaled_weights`, which is
-    better than that.
+    With x = rate * (score - best): x has three roundings (the difference, the rate, their product), so its absolute error is
+    below 3.01 * 745 * 2^-53 < 2^-41.8 wherever exp(x) is not 0 in float64 (x > -745), and exp and the product with a machine
+    integer add a few units of 2^-53. What underflows is below 2^63 * 2^-1022, beside a total of at least 1. Multiplicities
+    without a machine type are rounded once (Python does so correctly) if all are 0 or from 1 to 2^500, where the same holds;
+    others go through `scaled_weights`, which is better than that.
     """
     counts = weights.multiplicities
     if counts is not None and counts.dtype == object:
@@ -115,14 +158,13 @@ def _plain_floats(counts: npt.NDArray[Any]) -> FloatArray | None:
 def scaled_weights(weights: Weights) -> tuple[FloatArray, npt.NDArray[np.int32]]:
     r"""Return mantissas f and exponents e: the weights are f * 2^e up to a factor common to the row.
 
-    Mantissas are 0 or within [1/2, 4) and the largest exponent of a row is 0, so nothing overflows; exponents
-    below -1200 are 0 in float64 and cut there.
+    Mantissas are 0 or within [1/2, 4) and the largest exponent of a row is 0, so nothing overflows; exponents below -1200 are 0
+    in float64 and cut there.
 
-    exp(x) = 2^(x / ln 2) with x / ln 2 = n + r, n whole and 0 <= r < 1, in fixed point: rate / ln 2 is
-    rounded once, to 128 bits after the point, and multiplied by integers below 2^63, so that r is off by less
-    than 2^-63 whatever the size of n. Multiplicities are split into f 2^e by one correctly rounded division.
-    The relative error of a weight is therefore a few units of 2^-53 (rounding r, exp2, the product), below
-    2^-48.
+    exp(x) = 2^(x / ln 2) with x / ln 2 = n + r, n whole and 0 <= r < 1, in fixed point: rate / ln 2 is rounded once, to 128
+    bits after the point, and multiplied by integers below 2^63, so that r is off by less than 2^-63 whatever the size of n.
+    Multiplicities are split into f 2^e by one correctly rounded division. The relative error of a weight is therefore a few
+    units of 2^-53 (rounding r, exp2, the product), below 2^-48.
     """
     mantissas, exponents = _split(weights.multiplicities)
     binary = _below_best(weights).astype(object) * _rate_over_log2(weights.rate)
@@ -147,9 +189,10 @@ def enclose_boundaries(weights: Weights, row: int) -> list[Any]:
     groups = len(scores)
     members = [1] * groups if counts is None else np.broadcast_to(counts, weights.scores.shape)[row].tolist()
     last = max(j for j in range(groups) if members[j])
-    rate = _rational(weights.rate)
-    powers = {score: arb(rate * score).exp() for score in set(scores)}  # equal scores: one exponential
-    summands = (powers[score] * arb(_rational(m)) for score, m in zip(scores, members, strict=True))
+    powers = {
+        score: enclose_rational(weights.rate * score).exp() for score in set(scores)
+    }  # equal scores: one exponential
+    summands = (powers[score] * enclose_rational(m) for score, m in zip(scores, members, strict=True))
     sums = list(accumulate(summands))
     return [sums[j] / sums[-1] if j < last else arb(1) for j in range(groups - 1)]
 
@@ -191,11 +234,6 @@ def _split_one(count: int | Fraction) -> tuple[float, int]:
     if exponent >= 0:
         return numerator / (denominator << exponent), exponent
     return (numerator << -exponent) / denominator, exponent
-
-
-def _rational(value: int | Fraction) -> Any:
-    """Return the same number as flint writes it."""
-    return fmpq(fmpz(value.numerator), fmpz(value.denominator))
 
 
 def check_scores(scores: npt.ArrayLike) -> IntArray:

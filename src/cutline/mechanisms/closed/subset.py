@@ -19,7 +19,7 @@ from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, probabilities
-from cutline.sampling.uniform import choice, integer_below, subset
+from cutline.sampling.draws import choice, integer_below, subset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cutline.errors import ParameterError
-from cutline.sampling import SeededSource, SystemSource, bernoulli, bernoulli_real, inversion
+from cutline.sampling import SeededSource, SystemSource, bernoulli, bernoulli_real, draws
 
 FULL = 2**64 - 1
 
@@ -140,7 +140,7 @@ def inverse_e(index, precision):
 @pytest.mark.parametrize("refine", [False, True])
 def test_a_real_probability_with_power(refine, monkeypatch):
     if refine:
-        monkeypatch.setattr(inversion, "_band", lambda groups: np.inf)
+        monkeypatch.setattr(draws, "_band", lambda groups: np.inf)
     n, p = 8_000, np.exp(-1)
     yes = bernoulli_real(np.full(n, p), inverse_e, rng=SeededSource(3)).sum()
     assert two_sided(yes, n, p) > 1e-4

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cutline.sampling import SeededSource, Weights, categorical, inversion, probabilities
+from cutline.sampling import SeededSource, Weights, categorical, probabilities
 
 FULL = 2**64 - 1
 
@@ -179,7 +179,7 @@ def test_the_fast_path_agrees_with_always_refining(law, head, tail):
 
     fast = categorical(weights, rng=Tail())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inversion, "_band", lambda groups: np.inf)
+        patch.setattr("cutline.sampling.draws._band", lambda groups: np.inf)
         refined = categorical(weights, rng=Tail())
     assert fast.tolist() == refined.tolist()
 
@@ -234,7 +234,7 @@ def test_draws_follow_the_law_and_no_other(multiplicities, seed):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_refined_law_is_the_law_too(seed, monkeypatch):
-    monkeypatch.setattr(inversion, "_band", lambda groups: np.inf)
+    monkeypatch.setattr("cutline.sampling.draws._band", lambda groups: np.inf)
     scores, rows = [3, 1, 0], 6_000
     weights = Weights(scores=np.tile(scores, (rows, 1)), rate=Fraction(1, 2))
     draws = categorical(weights, rng=SeededSource(seed))

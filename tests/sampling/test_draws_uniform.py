@@ -9,7 +9,7 @@ from scipy import stats
 
 from cutline.errors import ParameterError
 from cutline.sampling import SeededSource, integers_below
-from cutline.sampling.uniform import choice, integer_below, subset
+from cutline.sampling.draws import choice, integer_below, subset
 
 LARGEST = 2**63 - 1
 LAST = 2**64 - 1

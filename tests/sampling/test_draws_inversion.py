@@ -7,7 +7,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from cutline.errors import ParameterError
-from cutline.sampling import inversion, invert
+from cutline.sampling import draws, invert
 
 HALF, FULL = 2**63, 2**64 - 1
 
@@ -156,7 +156,7 @@ def test_endless_doubt_from_a_broken_enclosure_is_refused(script):
 
 def test_the_band_is_the_promised_one():
     for groups in (2, 40, 10**6):
-        assert inversion._band(groups) >= 4 * (2**-40 + groups * 2**-53)
+        assert draws._band(groups) >= 4 * (2**-40 + groups * 2**-53)
 
 
 @pytest.mark.parametrize("groups", [2, 10_000])
