@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -36,8 +37,10 @@ _STYLE = {
     "font.size": 10,
     "axes.edgecolor": "#8a929c",
     "axes.labelcolor": _INK,
+    "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "grid.color": "#e6e9ed",
     "xtick.color": "#59636e",
     "ytick.color": "#59636e",
     "text.color": _INK,
@@ -65,9 +68,7 @@ def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
         Where the figure goes; .png or .svg.
     """
     curves = _gap_chances(release)
-
-    def draw(figure: Any) -> None:
-        _title(figure, _what(release), release)
+    with _figure(path, _what(release), release.guarantee, size=(11, 5.6)) as figure:
         if curves:
             left, right = figure.add_gridspec(
                 1, 2, left=0.04, right=0.97, top=0.765, bottom=0.13, wspace=0.16, width_ratios=(0.8, 1)
@@ -76,8 +77,6 @@ def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
         else:
             left = figure.add_axes((0.04, 0.05, 0.92, 0.715))
         _draw_set(left, release)
-
-    _save(draw, path, size=(11, 5.6))
 
 
 def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[str]) -> None:
@@ -95,9 +94,7 @@ def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[s
     values = counts.counts[: max(40, min(2 * release.k, counts.max_k))]
     cut = release.k or int(counts.gaps(counts.max_k).argmax()) + 1
     color = _BLUE if release.released else "#8fa3bb"
-
-    def draw(figure: Any) -> None:
-        _title(figure, _what(release) + " of made-up check-ins", release)
+    with _figure(path, f"{_what(release)} of made-up check-ins", release.guarantee) as figure:
         axes = figure.add_axes((0.08, 0.13, 0.89, 0.67))
         ranks = np.arange(1, len(values) + 1)
         axes.bar(ranks, values, width=0.78, color=[color if rank <= cut else _GREY for rank in ranks])
@@ -105,13 +102,10 @@ def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[s
         axes.set_xlabel("rank of the venue (true order, shown because the data are made up)")
         axes.set_ylabel("distinct users")
         axes.set_xticks([rank for rank in ranks if rank == 1 or rank % 5 == 0])
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
-        axes.set_axisbelow(True)
+        axes.yaxis.set_major_formatter(_thousands)
+        axes.grid(axis="y")
         if cut < len(values):
             _draw_cut(axes, cut, int(values[cut - 1]), int(values[cut]), release)
-
-    _save(draw, path, size=(10, 5.2))
 
 
 def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]], path: str | os.PathLike[str]) -> None:
@@ -127,13 +121,9 @@ def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]],
         Where the figure goes; .png or .svg.
     """
     times = [datetime.fromisoformat(at) for at, _, _ in points]
-
-    def draw(figure: Any) -> None:
-        left = f"{account.remaining_releases} of {account.budget.releases} releases left"
-        title = f"Budget of {_plain(account.dataset)}: {left if account.closed is None else 'closed'}"
-        figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top", parse_math=False)
-        sentence = textwrap.fill(_plain(account.guarantee), 125)
-        figure.text(0.04, 0.885, sentence, fontsize=9.2, color="#59636e", va="top", parse_math=False)
+    left = f"{account.remaining_releases} of {account.budget.releases} releases left"
+    title = f"Budget of {_plain(account.dataset)}: {left if account.closed is None else 'closed'}"
+    with _figure(path, title, _plain(account.guarantee)) as figure:
         axes = figure.add_axes((0.08, 0.14, 0.89, 0.62))
         # The two often fall together: a thin dashed line on a wide one shows both.
         rdp, delta = [point[1] for point in points], [point[2] for point in points]
@@ -147,11 +137,9 @@ def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]],
         axes.set_ylabel("left of the limit")
         axes.set_xlabel("time (UTC)")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
-        axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
+        axes.grid(axis="y")
         axes.legend(loc="lower left", frameon=False)
         figure.autofmt_xdate(rotation=0, ha="center")
-
-    _save(draw, path, size=(10, 5.2))
 
 
 def _draw_cut(axes: Any, cut: int, above: int, below: int, release: Release) -> None:
@@ -177,12 +165,6 @@ def _what(release: Release) -> str:
     return f"The top {release.k}"
 
 
-def _title(figure: Any, title: str, release: Release) -> None:
-    figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top")
-    sentence = textwrap.fill(release.guarantee, 125)
-    figure.text(0.04, 0.895, sentence, fontsize=9.2, color="#59636e", va="top", linespacing=1.35)
-
-
 def _draw_set(axes: Any, release: Release) -> None:
     axes.set_axis_off()
     axes.set_xlim(0, 1)
@@ -203,7 +185,6 @@ def _draw_set(axes: Any, release: Release) -> None:
     for i, name in enumerate(names):
         column, row = divmod(i, -(-len(names) // columns))
         short = name if len(name) <= longest else name[: longest - 1] + "…"
-        # parse_math off: a dollar sign in a name is a dollar sign.
         axes.text(column / columns, 0.93 - row * 0.94 / rows, f"•  {short}", va="top", parse_math=False)
 
 
@@ -244,18 +225,10 @@ def _gap_chances(release: Release) -> list[GapChances]:
         drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
         needed = {name: one_gap(each.chance, max_k=max_k, k=cut) for name, each in drawn.items()}
         farthest = min(int(2.4 * max(needed.values())), 1 << 20)
-        gaps = np.unique(
-            np.append(np.linspace(1, farthest, 121).astype(int), [n for n in needed.values() if n < farthest])
-        )
-        return [
-            GapChances(
-                name=name,
-                gaps=gaps,
-                chances=np.array([_chance(each, cut, g, max_k=max_k) for g in gaps]),
-                needed=needed[name],
-            )
-            for name, each in drawn.items()
-        ]
+        marked = [gap for gap in needed.values() if gap < farthest]
+        gaps = np.unique(np.append(np.linspace(1, farthest, 121).astype(int), marked))
+        chances = {name: np.array([_chance(each, cut, g, max_k=max_k) for g in gaps]) for name, each in drawn.items()}
+        return [GapChances(name=name, gaps=gaps, chances=chances[name], needed=needed[name]) for name in drawn]
     except CutlineError:  # built by hand from parts that no budget would give
         return []
 
@@ -278,15 +251,23 @@ def _draw_curves(axes: Any, curves: list[GapChances]) -> None:
     axes.axhline(0.9, color="#aab2bc", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
     axes.set_ylim(0, 1.03)
     axes.set_xlim(0, curves[0].gaps[-1])
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_major_formatter(_thousands)
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_xlabel("gap between the set and the rest, in users (all other gaps 0)")
     axes.set_ylabel("chance that exactly this set is released")
-    axes.grid(color="#e6e9ed", linewidth=0.8)
+    axes.grid()
     axes.legend(loc="center right", frameon=False, fontsize=9.2, labelspacing=1.0, borderaxespad=0.2)
 
 
-def _save(draw: Callable[[Any], None], path: str | os.PathLike[str], *, size: tuple[float, float]) -> None:
+def _thousands(value: float, _: object) -> str:
+    return f"{value:,.0f}"
+
+
+@contextmanager
+def _figure(
+    path: str | os.PathLike[str], title: str, sentence: str, *, size: tuple[float, float] = (10, 5.2)
+) -> Iterator[Any]:
+    """Yield a figure with its title and the sentence under it; save it after the body."""
     target = Path(path)
     suffix = target.suffix.lower().removeprefix(".")
     if suffix not in ("png", "svg"):
@@ -299,5 +280,9 @@ def _save(draw: Callable[[Any], None], path: str | os.PathLike[str], *, size: tu
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=size, dpi=150, facecolor="white")
         FigureCanvasAgg(figure)
-        draw(figure)
+        # parse_math off: a dollar sign in a name is a dollar sign.
+        figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top", parse_math=False)
+        words = textwrap.fill(sentence, 125)
+        figure.text(0.04, 0.895, words, fontsize=9.2, color="#59636e", va="top", linespacing=1.35, parse_math=False)
+        yield figure
         figure.savefig(target, format=suffix, metadata={"Date": None} if suffix == "svg" else None)

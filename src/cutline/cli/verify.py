@@ -77,13 +77,8 @@ def _progress(wanted: Sequence[Check], jobs: int | None) -> Iterator[Callable[[C
     )
     started, done = time.monotonic(), 0
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(
-            "",
-            total=sum(map(expected_seconds, wanted)),
-            done=0,
-            all=len(wanted),
-            left=f"{_in_words(expected)} left",
-        )
+        whole = sum(map(expected_seconds, wanted))
+        task = bar.add_task("", total=whole, done=0, all=len(wanted), left=f"{_in_words(expected)} left")
 
         def finished(check: Check) -> None:
             nonlocal done
@@ -152,11 +147,7 @@ def _print(reports: Sequence[tuple[Check, Report]], pairs: int, ok: bool) -> Non
             style=None if report.as_expected else "bold red",
         )
     console = results()
-    print_titled(
-        console,
-        "Every pair of neighbours; the worst is observed / claimed",
-        table,
-    )
+    print_titled(console, "Every pair of neighbours; the worst is observed / claimed", table)
     unexpected = sum(not report.as_expected for _, report in reports)
     verdict = "every check came out as expected." if ok else f"{unexpected} not as expected."
     console.print(f"{pairs:,} ordered pairs of neighbours checked; {verdict}")

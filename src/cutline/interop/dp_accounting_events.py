@@ -28,7 +28,7 @@ from cutline.interop.concentration import certified_rho
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.cost import Cost
-from cutline.privacy.curves.base import Normal, Use, check_positive
+from cutline.privacy.curves.base import Normal, check_positive
 from cutline.privacy.rules.pld import compose_parts, dominating_parts, law_of_failure
 
 
@@ -117,19 +117,15 @@ def neighbouring_relation(adjacency: Adjacency) -> Any:
 def _event(cost: Cost) -> Any:
     import dp_accounting
 
-    events = [_one_kind(use) for use in cost.uses]
+    events = []
+    for use in cost.uses:
+        if isinstance(use.curve, Normal) and use.curve.mu < math.inf:
+            # mu is the whole distance between neighbours under our relation. The RDP accountant reads the multiplier so
+            # under every relation; the PLD accountant doubles it under REPLACE_ONE: too much, never too little.
+            one = dp_accounting.GaussianDpEvent(noise_multiplier=(1 - 2.0**-50) / use.curve.mu)
+        else:
+            one = dp_accounting.dp_event.ZCDpEvent(rho=certified_rho(use.curve))
+        events.append(one if use.times == 1 else dp_accounting.SelfComposedDpEvent(one, use.times))
     if not events:
         return dp_accounting.NoOpDpEvent()
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
-
-
-def _one_kind(use: Use) -> Any:
-    import dp_accounting
-
-    if isinstance(use.curve, Normal) and use.curve.mu < math.inf:
-        # mu is the whole distance between neighbours under our relation. The RDP accountant reads the multiplier so under
-        # every relation; the PLD accountant doubles it under REPLACE_ONE: too much, never too little.
-        one = dp_accounting.GaussianDpEvent(noise_multiplier=(1 - 2.0**-50) / use.curve.mu)
-    else:
-        one = dp_accounting.dp_event.ZCDpEvent(rho=certified_rho(use.curve))
-    return one if use.times == 1 else dp_accounting.SelfComposedDpEvent(one, use.times)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
+from scipy.special import ndtr
 
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
@@ -54,11 +55,8 @@ class Family:
 @singledispatch
 def family(curve: Curve) -> Family:
     """Return pairs of laws that one use of the curve allows; kinds without any are refused."""
-    raise ParameterError(
-        "the adversary needs explicit pairs of laws",
-        f"kind={curve.kind!r}",
-        "Pass families instead of a cost.",
-    )
+    given, advice = f"kind={curve.kind!r}", "Pass families instead of a cost."
+    raise ParameterError("the adversary needs explicit pairs of laws", given, advice)
 
 
 @family.register
@@ -85,23 +83,19 @@ def _(curve: BitTable) -> Family:
 
 @family.register
 def _(curve: GaussianBit) -> Family:
-    from scipy.special import ndtr
-
-    return _coins(
-        ndtr(np.arange(math.ceil((curve.offset + 6) * curve.sigma)) / curve.sigma - curve.offset), curve.reach
-    )
+    distances = np.arange(math.ceil((curve.offset + 6) * curve.sigma))
+    return _coins(ndtr(distances / curve.sigma - curve.offset), curve.reach)
 
 
 @family.register
 def _(curve: Gaussian) -> Family:
     """Cut the noisy number into slices: an attack, not the whole mechanism."""
-    from scipy.special import ndtr
-
     mu = math.sqrt(curve.squared_sensitivity) / curve.sigma
     edges = np.concatenate([[-math.inf], np.linspace(-8, 8, _SLICES - 1) + mu / 2, [math.inf]])
     p, q = np.diff(ndtr(edges - mu)), np.diff(ndtr(edges))
     keep = (p > 0) & (q > 0)
-    return _both_ways_of(p[keep] / p[keep].sum(), q[keep] / q[keep].sum())
+    p, q = p[keep] / p[keep].sum(), q[keep] / q[keep].sum()
+    return Family(p=np.stack([p, q]), q=np.stack([q, p]))
 
 
 def families(cost: Cost) -> list[Family]:
@@ -196,7 +190,3 @@ def _coins(values: FloatArray, apart: int) -> Family:
 def _both_ways(low: FloatArray, high: FloatArray) -> Family:
     p, q = np.append(low, high), np.append(high, low)
     return Family(p=np.stack([p, 1 - p], axis=1), q=np.stack([q, 1 - q], axis=1))
-
-
-def _both_ways_of(p: FloatArray, q: FloatArray) -> Family:
-    return Family(p=np.stack([p, q]), q=np.stack([q, p]))
