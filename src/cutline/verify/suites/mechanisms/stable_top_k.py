@@ -13,14 +13,7 @@ import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.histogram import Histogram
-from cutline.mechanisms.adaptive.choosers import (
-    Chooser,
-    GapArgmax,
-    GapExponential,
-    GapGaussian,
-    GapLaplace,
-    GapPermuteAndFlip,
-)
+from cutline.mechanisms.adaptive import choosers
 from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, LaplaceTest, TableTest
 from cutline.mechanisms.adaptive.preference import UNIT, Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
@@ -29,7 +22,7 @@ from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, Charged, UnderReplace, controls, holds
 
-Case: TypeAlias = tuple[str, Preference, Chooser, GapTest, str]  # the words for it, three parts, universe
+Case: TypeAlias = tuple[str, Preference, choosers.Chooser, GapTest, str]  # the words for it, three parts, universe
 
 # Counts up to 6 hold distances up to 5: steep tables that saturate there. Two items go up to 24, for gentler ones.
 STEEP = TableTest(table=BitTable.stability(order=3.0, rdp=1.2, delta=0.02))
@@ -38,7 +31,7 @@ GENTLE = TableTest(table=BitTable.stability(order=6.0, rdp=0.2, delta=1e-3))
 _SHUT = TableTest(table=BitTable(values=(1e-6,)))
 _LAPLACE, _GENTLE_LAPLACE = LaplaceTest(epsilon=1.5, delta=0.02), LaplaceTest(epsilon=0.6, delta=1e-3)
 _GAUSSIAN = GaussianTest.exact(sigma=1.3, delta=0.03)
-_EM, _ARGMAX = GapExponential(epsilon=1.0), GapArgmax()
+_EM, _ARGMAX = choosers.GapExponential(epsilon=1.0), choosers.GapArgmax()
 
 _MAX_K = 5
 _PLAIN = Preference(max_k=_MAX_K)
@@ -72,10 +65,10 @@ _CASES: tuple[Case, ...] = (
 _NOISY_MAX_K = 4
 _NOISY_PLAIN = Preference(max_k=_NOISY_MAX_K)
 _NOISY_TARGET = Preference(max_k=_NOISY_MAX_K, target=3, weight=0.7, clip=4)
-_NOISY_CHOOSERS: dict[str, Chooser] = {
-    "rnm-gaussian": GapGaussian(sigma=2.0, choices=_NOISY_MAX_K),
-    "rnm-laplace": GapLaplace(epsilon=1.5),
-    "permute-and-flip": GapPermuteAndFlip(epsilon=1.5),
+_NOISY_CHOOSERS: dict[str, choosers.Chooser] = {
+    "rnm-gaussian": choosers.GapGaussian(sigma=2.0, choices=_NOISY_MAX_K),
+    "rnm-laplace": choosers.GapLaplace(epsilon=1.5),
+    "permute-and-flip": choosers.GapPermuteAndFlip(epsilon=1.5),
 }
 _NOISY_CASES: tuple[Case, ...] = (
     *(
@@ -118,7 +111,7 @@ def _wrong() -> dict[str, Subject]:
     """Return what must fail, each at parameters under which it does."""
     right, careless = _of(_PLAIN, _EM, STEEP), AtZeroTest(table=STEEP.table)
     # Gumbel noise of half the scale, as if one person moved all gaps together, at the price of epsilon.
-    claimed, halved = (replace(right, chooser=GapExponential(epsilon=epsilon)) for epsilon in (3.0, 6.0))
+    claimed, halved = (replace(right, chooser=choosers.GapExponential(epsilon=epsilon)) for epsilon in (3.0, 6.0))
     values = np.asarray(STEEP.table.values)
     rounded = TableTest(table=BitTable(values=tuple(np.where(values > 0.99, 1.0, values).tolist())))
     return {
@@ -137,10 +130,10 @@ def _wrong() -> dict[str, Subject]:
 def _wrong_noise() -> dict[str, Subject]:
     """Return what must fail of noisy choices and of the Laplace test, each at parameters under which it does."""
     gaussian, laplace, flip = (_of(_NOISY_PLAIN, chooser, _SHUT) for chooser in _NOISY_CHOOSERS.values())
-    halved = replace(flip, chooser=GapPermuteAndFlip(epsilon=3.0))
+    halved = replace(flip, chooser=choosers.GapPermuteAndFlip(epsilon=3.0))
     # One noisy gap would cost so little, which is what an epsilon of 3.66 for the paper's EXP3 needs.
     one_gap = Cost.of(Gaussian(sigma=2.0), adjacency=gaussian.adjacency) + _SHUT.cost(gaussian.adjacency)
-    test = _of(_NOISY_PLAIN, GapExponential(epsilon=0.5), _LAPLACE)
+    test = _of(_NOISY_PLAIN, choosers.GapExponential(epsilon=0.5), _LAPLACE)
     argmax = _of(_NOISY_PLAIN, _ARGMAX, _LAPLACE)
     return {
         "permute-and-flip at scale 1/eps": Charged(subject=halved, charge=flip.cost),
@@ -152,7 +145,7 @@ def _wrong_noise() -> dict[str, Subject]:
 
 
 def _of(
-    preference: Preference, chooser: Chooser, test: GapTest, adjacency: Adjacency = Adjacency.ADD_REMOVE
+    preference: Preference, chooser: choosers.Chooser, test: GapTest, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> StableTopK:
     return StableTopK(preference=preference, chooser=chooser, test=test, adjacency=adjacency)
 
@@ -167,7 +160,7 @@ class AtZeroTest(TableTest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarelessArgmax(GapArgmax):
+class CarelessArgmax(choosers.GapArgmax):
     """Halves the margin but forgets that two gaps can move towards each other."""
 
     def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:

@@ -3,6 +3,7 @@ r"""The exhaustive checks of Top Stable: both relations, both domains, other ord
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, UnderReplace, controls, holds
 
 _MAX_K = 4
+_of = partial(TopStable, k=3, max_k=3, epsilon=5.0, delta=0.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,30 +47,24 @@ def checks() -> list[Check]:
     """Return all checks of Top Stable; the off-by-one passes at (0.5, 0.2), so the parameters of its controls matter."""
     found = []
     for adjacency in Adjacency:
-        found += [_check("k = 3", _of(adjacency), size) for size in ("open 4 x 6", "closed 2 x 6", "closed 3 x 6")]
-        found.append(_check("k = 2, delta for 3", _of(adjacency, k=2), "closed 4 x 6"))
-        found.append(_check("upwards", _of(adjacency, ranks=(1, 2, 3)), "open 3 x 6"))
-        found.append(_check("k = 2, gentle", _of(adjacency, k=2, max_k=2, epsilon=1.5, delta=1e-3), "open 2 x 24"))
+        found += [
+            _check("k = 3", _of(adjacency=adjacency), size) for size in ("open 4 x 6", "closed 2 x 6", "closed 3 x 6")
+        ]
+        found.append(_check("k = 2, delta for 3", _of(adjacency=adjacency, k=2), "closed 4 x 6"))
+        found.append(_check("upwards", _of(adjacency=adjacency, ranks=(1, 2, 3)), "open 3 x 6"))
+        found.append(
+            _check("k = 2, gentle", _of(adjacency=adjacency, k=2, max_k=2, epsilon=1.5, delta=1e-3), "open 2 x 24")
+        )
     wrong: dict[str, Subject] = {
-        f"top-stable off by one, {where}; {adjacency}": ByDistance(subject=_of(adjacency, epsilon=2.0), shift=shift)
+        f"top-stable off by one, {where}; {adjacency}": ByDistance(
+            subject=_of(adjacency=adjacency, epsilon=2.0), shift=shift
+        )
         for adjacency in Adjacency
         for where, shift in {"a rank too low": 1, "a rank too high": -1}.items()
     }
-    right = ByDistance(subject=_of(Adjacency.ADD_REMOVE))
+    right = ByDistance(subject=_of(adjacency=Adjacency.ADD_REMOVE))
     wrong["top-stable, add-remove constants under replace"] = UnderReplace(subject=right)
     return found + controls(TopStable.name, "open 4 x 6", _MAX_K, wrong)
-
-
-def _of(
-    adjacency: Adjacency,
-    *,
-    k: int = 3,
-    max_k: int = 3,
-    epsilon: float = 5.0,
-    delta: float = 0.01,
-    ranks: tuple[int, ...] | None = None,
-) -> TopStable:
-    return TopStable(k=k, max_k=max_k, epsilon=epsilon, delta=delta, adjacency=adjacency, ranks=ranks)
 
 
 def _check(what: str, mechanism: TopStable, size: str) -> Check:
