@@ -22,7 +22,7 @@ from cutline.errors import AdjacencyError, BudgetError, LedgerUnavailable, Param
 from cutline.ledger import Ledger
 from cutline.pate import AGGREGATORS, OptimalVote
 from cutline.pate.classifier import PATEClassifier
-from cutline.pate.guarantee import Labelled, two_steps
+from cutline.pate.labels import Labelled, two_steps
 from cutline.pate.partition import assign, row_bytes
 from cutline.pate.student import LabelWarning
 from cutline.privacy import Adjacency, Budget

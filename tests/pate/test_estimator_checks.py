@@ -19,7 +19,7 @@ class WithPublicExamples(PATEClassifier):
 
 
 # A refusal here would depend on the values of private rows, and would tell that such a row is there. Rows of no use are left
-# out instead (tests/pate/test_records.py).
+# out instead (tests/pate/test_partition.py).
 FAILS_FOR_PRIVACY = {
     "check_classifiers_classes": "classes are public, 0 and 1; learning them from y would show a value that one row has",
     "check_classifiers_regression_target": "whether y is continuous can only be seen in its rows",

@@ -15,10 +15,17 @@ from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.ballots import check_whole
-from cutline.pate.guarantee import Labelled, state_privacy
 from cutline.pate.label import keep_unsettled, quote_labels
-from cutline.pate.partition import KEY_BYTES, LONGEST_KEY, shards
-from cutline.pate.records import check_rows, read_features, read_groups, read_labels, read_records
+from cutline.pate.labels import Labelled, state_privacy
+from cutline.pate.partition import (
+    KEY_BYTES,
+    LONGEST_KEY,
+    read_features,
+    read_groups,
+    read_labels,
+    read_records,
+    shards,
+)
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
 from cutline.sampling import SeededSource, SystemSource
@@ -90,9 +97,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Attributes
     ----------
-    privacy_ : cutline.pate.guarantee.Privacy
+    privacy_ : cutline.pate.labels.Privacy
         The guarantee; its text is one sentence.
-    labelled_ : cutline.pate.guarantee.Labelled
+    labelled_ : cutline.pate.labels.Labelled
         How many public examples were answered, withheld and partly labelled.
     labels_ : cutline.pate.Labels
         The released labels.
@@ -191,8 +198,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
         features, (targets, vector) = read_features(X), read_labels(y)
-        ids = read_groups(groups)
-        check_rows(features, targets, ids)
+        ids = read_groups(groups, features, targets)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
         teacher, public = self._check_teacher(), self._read_public(X_public)
@@ -333,8 +339,7 @@ class _Teachers:
 
         def one_by_one() -> Iterator[Shard]:
             for places, seed in zip(shards(records.teacher, teachers=aggregator.teachers), self.seeds, strict=True):
-                features, labels = records.of(places)
-                yield Shard(features=features, labels=labels, seed=int(seed))
+                yield Shard(features=records.features[places], labels=records.labels[places], seed=int(seed))
 
         return count_votes(
             self.template, one_by_one(), self.public, aggregator=aggregator, n_jobs=self.n_jobs, progress=self.verbose

@@ -1,11 +1,11 @@
-r"""Everything that becomes public about a batch of queries put to the teachers, and what it cost."""
+r"""Everything that becomes public about a batch of queries put to the teachers: labels, cost, and what is promised."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
@@ -14,6 +14,7 @@ from cutline.version import __version__
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
 LabelLaw: TypeAlias = Mapping[LabelRow, float]
+Unit = Literal["record", "group"]
 
 MISSING = -1
 _PROTECTS = {
@@ -123,7 +124,7 @@ def state_label_guarantee(
     if budget is not None and budget.releases > queries and (epsilon, delta) == (budget.epsilon, budget.delta):
         span = f"{budget.releases} queries of this kind together, these {queries} among them"
     sentence = (
-        f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {_PROTECTS[cost.adjacency]}; covers {span}, "
+        f"{_in_words(epsilon, delta)} for {_PROTECTS[cost.adjacency]}; covers {span}, "
         f"whatever the labels; {mechanism['name']} with {mechanism['teachers']} teachers, {mechanism['labels']} labels."
     )
     return sentence + (" Drawn with a seeded generator: a simulation, not a release." if seeded else "")
@@ -139,3 +140,93 @@ def stated_epsilon_delta(cost: Cost, *, budget: Budget | None, queries: int) -> 
     delta = delta if 2 * cost.delta < delta else min(2 * cost.delta, (1 + cost.delta) / 2)
     # Deltas that add up to 1 promise nothing; the sentence must say that rather than fail after the release.
     return (cost.epsilon(delta), delta) if delta < 1 else (math.inf, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """How many public examples got all their labels, none of them, or some."""
+
+    answered: int
+    withheld: int
+    partly: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privacy:
+    r"""The guarantee of a fitted `PATEClassifier`, for everything that leaves: labels, student, predictions.
+
+    An aggregator promises something about *ballots*. People are in *records*. Between the two stands the partition, and the
+    sentence here says what it does: see `cutline.pate.partition`.
+
+    Parameters
+    ----------
+    epsilon, delta
+        For one ballot's change in the sense of ``adjacency``.
+    adjacency
+        ``replace``: one ballot changes arbitrarily, which is what a record does. ``add-remove``: one ballot is there
+        or not (as the paper has it), which no record does alone.
+    unit
+        ``record`` if a record's features chose its teacher, ``group`` if a person's id did.
+    queries
+        How many public examples were labelled.
+    guarantee
+        The aggregator's own sentence, about ballots.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    unit: Unit
+    queries: int
+    guarantee: str
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee in the words of records."""
+        one, two = _in_words(self.epsilon, self.delta), _in_words(*two_steps(self.epsilon, self.delta))
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            whose = "all records of one id" if self.unit == "group" else "one record joining or leaving"
+            return (
+                f"{one} for one teacher's ballot being there or not, as in the paper; {whose} can change a ballot "
+                f"arbitrarily, which counts as two such steps: {two}. {self.guarantee}"
+            )
+        if self.unit == "group":
+            return (
+                f"{one} for all records of one id joining, leaving or changing while the id stays, which changes one "
+                f"teacher's ballot. {self.guarantee}"
+            )
+        return (
+            f"{one} for one record joining or leaving, or its labels changing, which changes one teacher's ballot; {two} for "
+            f"one record replaced by another, which can change two. {self.guarantee}"
+        )
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def state_privacy(labels: Labels, *, unit: Unit) -> Privacy:
+    """Put the guarantee of released labels into the words of records."""
+    epsilon, delta = labels.stated()
+    return Privacy(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=labels.cost.adjacency,
+        unit=unit,
+        queries=labels.queries,
+        guarantee=labels.guarantee,
+    )
+
+
+def two_steps(epsilon: float, delta: float) -> tuple[float, float]:
+    r"""Return the group privacy of two: if one step is (epsilon, delta)-DP, two are (2 epsilon, (1 + e^epsilon) delta)-DP.
+
+    Examples
+    --------
+    >>> two_steps(1.0, 1e-6)
+    (2.0, 3.718281828459058e-06)
+    """
+    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, 700.0))) * delta * (1 + 2**-48))
+
+
+def _in_words(epsilon: float, delta: float) -> str:
+    return f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP"

@@ -1,9 +1,9 @@
-r"""Which teacher sees which record: a keyed hash of the record alone.
+r"""Private records: how they are read, and which teacher sees which of them.
 
-The whole of PATE rests on one person reaching few teachers. A rule that reads anything but the record itself (its
-position, the number of records, a shuffle) would move other people's records when one person joins, and every ballot
-could change. So a record's teacher is a hash of its own features, or of its person's id, under a key that is the same
-for all.
+Both are decided row by row. The whole of PATE rests on one person reaching few teachers. A rule that reads anything but the
+record itself (its position, the number of records, a shuffle) would move other people's records when one person joins, and
+every ballot could change. So a record's teacher is a hash of its own features, or of its person's id, under a key that is the
+same for all.
 
 **Privacy.** For every fixed key [docs/pate.md, *Who is protected*]:
 
@@ -12,20 +12,27 @@ for all.
 * with ids, a person's records all have one teacher: whatever happens to them, one ballot changes, as long as the id stays.
 
 The key need not be secret; it is drawn afresh for each fit so that no data can be prepared to crowd one teacher.
+
+A record that is of no use (a feature that is not a finite number, a label that is not 0 or 1) is left out, silently.
+To refuse it would show that it is there; to warn would too. What *is* refused is public: the declared type of a
+column or array, the number of axes and columns, lengths that do not match.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cutline.arrays import IntArray
+from cutline.arrays import BoolArray, FloatArray, Int8Array, IntArray
+from cutline.errors import ParameterError
 
 KEY_BYTES = 16
 LONGEST_KEY = 64  # what the hash takes
@@ -95,29 +102,15 @@ def _is_missing(value: Any) -> bool:
 
 
 def assign(records: Iterable[bytes], *, teachers: int, key: bytes) -> IntArray:
-    r"""Return each record's teacher, 0 to ``teachers - 1``.
-
-    Parameters
-    ----------
-    records
-        One spelling a record: of its features (`row_bytes`), or of its person's id (`id_bytes`).
-    teachers
-        How many there are; public.
-    key
-        Any bytes up to 64, the same for all records.
+    r"""Return each record's teacher, 0 to ``teachers - 1``, from its spelling by `row_bytes` or `id_bytes`.
 
     Examples
     --------
     >>> assign([b"ana", b"bo", b"eve", b"ana"], teachers=50, key=b"any key").tolist()
     [44, 48, 24, 44]
     """
-    return np.fromiter(
-        (
-            int.from_bytes(hashlib.blake2b(record, key=key, digest_size=16).digest(), "little") % teachers
-            for record in records
-        ),
-        dtype=np.int64,
-    )
+    digests = (hashlib.blake2b(record, key=key, digest_size=16).digest() for record in records)
+    return np.fromiter((int.from_bytes(digest, "little") % teachers for digest in digests), dtype=np.int64)
 
 
 def shards(assigned: IntArray, *, teachers: int) -> Iterator[IntArray]:
@@ -132,3 +125,116 @@ def shards(assigned: IntArray, *, teachers: int) -> Iterator[IntArray]:
     ends = np.searchsorted(assigned[order], np.arange(teachers + 1))
     for start, end in pairwise(ends):
         yield order[start:end]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Records:
+    """What teachers learn from, and each record's teacher; private."""
+
+    features: Any
+    labels: Int8Array
+    teacher: IntArray
+
+
+def read_features(features: Any, *, name: str = "X") -> Any:
+    """Return a matrix of real numbers, sparse (CSR) if it came so; what is not a number is NaN."""
+    if hasattr(features, "tocsr"):
+        _check_kind(features.dtype.kind, name)
+        with np.errstate(over="ignore"):
+            return features.tocsr().astype(np.float64)
+    numbers = _read_numbers(features, name)
+    if numbers.ndim != 2:
+        raise ParameterError(
+            f"{name} must have one row a record and one column a feature", f"{numbers.ndim} axes", "Reshape your data."
+        )
+    if not numbers.shape[1]:
+        # In scikit-learn's words, but for the number of rows: that is private.
+        raise ParameterError(
+            f"{name} must have features", "0 feature(s) (shape=(, 0)) while a minimum of 1 is required", ""
+        )
+    return numbers
+
+
+def read_labels(labels: Any) -> tuple[FloatArray, bool]:
+    r"""Return a matrix of numbers, one column a label, and whether it came as a vector; what is not a number is NaN."""
+    numbers = _read_numbers(labels.toarray() if hasattr(labels, "tocsr") else labels, "y")
+    if numbers.ndim not in (1, 2) or (numbers.ndim == 2 and not numbers.shape[1]):
+        raise ParameterError(
+            "y must be a vector of one label or a matrix with one column a label",
+            f"{numbers.ndim} axes",
+            "Pass 0 and 1 for each record and label.",
+        )
+    vector = numbers.ndim == 1
+    return numbers[:, None] if vector else numbers, vector
+
+
+def read_groups(groups: Iterable[Any] | None, features: Any, labels: FloatArray) -> list[Any] | None:
+    """Return one id a record, if there are ids; raise if the parts have different lengths, without saying how long they are."""
+    if getattr(groups, "ndim", 1) != 1:
+        raise ParameterError("groups must be one id a record", "several axes", "Pass a vector of ids.")
+    ids = None if groups is None else list(groups)
+    if labels.shape[0] != features.shape[0] or (ids is not None and len(ids) != features.shape[0]):
+        raise ParameterError(
+            "X, y and groups must have one row a record each",
+            "different numbers of rows",
+            "Check where they come from.",
+        )
+    return ids
+
+
+def read_records(features: Any, labels: FloatArray, ids: list[Any] | None, *, teachers: int, key: bytes) -> Records:
+    """Leave out what is of no use, and find each record's teacher from its id or, without ids, from its features."""
+    useful = _finite_rows(features) & ((labels == 0) | (labels == 1)).all(axis=1)
+    kept = features[useful]
+    spellings = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
+    assigned = assign(spellings, teachers=teachers, key=key)
+    return Records(features=kept, labels=labels[useful].astype(np.int8), teacher=assigned)
+
+
+def _finite_rows(features: Any) -> BoolArray:
+    if not hasattr(features, "indptr"):
+        return np.asarray(np.isfinite(features).all(axis=1))
+    broken = np.zeros(features.shape[0], dtype=bool)
+    broken[np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[~np.isfinite(features.data)]] = True
+    return ~broken
+
+
+def _read_numbers(values: Any, name: str) -> FloatArray:
+    """Read an array of real numbers; a row that holds something else becomes NaN, and changes no other."""
+    # A plain list has no type of its own, and numpy would take it from the rows: one text makes texts of all.
+    typed = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
+    try:
+        array = np.asarray(values) if typed else np.asarray(values, dtype=object)
+    except Exception:
+        raise ParameterError(f"{name} must be a table of numbers", type(values).__name__, "Pass an array.") from None
+    if array.dtype.kind != "O":
+        _check_kind(array.dtype.kind, name)
+        with np.errstate(over="ignore"):  # a long double beyond a float becomes infinite, and its record is left out
+            return array.astype(np.float64)
+    if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in array):
+        # Read as a vector, one short row would turn many labels into one for everybody.
+        raise ParameterError(f"{name} must have rows of one length", "a list of different ones", "Pass an array.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return array.astype(np.float64)
+        except Exception:
+            return np.array([_read_row(row) for row in array], dtype=np.float64).reshape(array.shape)
+
+
+def _read_row(row: Any) -> Any:
+    try:
+        return row.astype(np.float64) if isinstance(row, np.ndarray) else float(row)
+    except Exception:
+        return np.full(row.shape, np.nan) if isinstance(row, np.ndarray) else np.nan
+
+
+def _check_kind(kind: str, name: str) -> None:
+    if kind == "c":
+        raise ParameterError(f"{name} must hold real numbers", "complex ones", "Complex data not supported.")
+    if kind not in "biuf":
+        raise ParameterError(
+            f"{name} must hold numbers",
+            "an array declared to hold something else",
+            "Turn text and dates into numbers by a rule that reads one record alone, like feature hashing.",
+        )
