@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority
+from cutline.pate.aggregators.stable_sets import StableMajority
 from cutline.pate.labels import state_label_guarantee
 from cutline.privacy import BitTable, Budget, Cost
 from cutline.release import digits_up

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian
-from cutline.pate.aggregators.noisy_max_votes import PowersetVote
+from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.privacy import Adjacency, BitTable, Budget
 

@@ -40,7 +40,7 @@ def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers:
     return follow_best_order(
         order,
         lambda order: _table(order, _allowed(budget, order), tosses, teachers),
-        total=lambda table: _tosses(table, tosses),
+        total=lambda table: tosses * Cost.of(table, adjacency=Adjacency.REPLACE),
         delta=budget.delta,
         rounds=_POLISH - 1,
         close=1e-7,
@@ -65,10 +65,6 @@ def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
         each = fraction_down(Fraction(rdp) / budget.releases * Fraction(INSIDE))
         table = BitTable.stability(order=order, rdp=each, delta=table.values[0])
     return table
-
-
-def _tosses(table: BitTable, tosses: int) -> Cost:
-    return tosses * Cost.of(table, adjacency=Adjacency.REPLACE)
 
 
 def _table(order: float, rdp: float, tosses: int, teachers: int) -> BitTable:
@@ -113,23 +109,23 @@ def _logit(p: float) -> float:
     return math.log(p / max(1 - p, 2.0**-53))
 
 
-def largest_precision(
-    budget: Budget, limits: Filter | None, cost: Callable[[float], Cost], *, guess: float, rules: tuple[str, ...]
+def vector_precision(
+    budget: Budget, limits: Filter | None, cost: Callable[[float], Cost], *, squared_sensitivity: float
 ) -> float:
-    r"""Return the largest precision 1/sigma whose cost over all queries stays within the budget, or the filter.
+    r"""Return the largest precision 1/sigma at which a noisy vector per query stays within the budget, or the filter.
 
-    ``cost(precision)`` is that of one query and grows with the precision; ``guess`` is within a factor of 1000. ``rules`` are
-    those that can be the best for such costs and are quick.
+    ``cost(precision)`` is that of one query and grows with the precision. Gaussian DP composes vectors exactly.
     """
 
     def fits(precision: float) -> bool:
         total = budget.releases * cost(precision)
         if limits is not None:
             return limits.admits(0.0, 0.0, total)
-        return any(RULES[rule](total, budget.delta) <= budget.epsilon for rule in rules)
+        return any(RULES[rule](total, budget.delta) <= budget.epsilon for rule in ("gdp", "rdp"))
 
     if limits is not None:
         check_limits(budget, limits, needs_delta=False)
+    guess = typical_precision(budget, squared_sensitivity)
     return largest(fits, low=guess / 1000, high=guess * 1000, relative=1e-9)
 
 

@@ -1,40 +1,46 @@
-r"""Voting with Gaussian noise: each count plus noise, compared with half of the teachers. The baselines of PATE.
+r"""Voting with Gaussian noise, the baselines of PATE: counts against half of the teachers, or the largest count.
 
-Only the comparison is released, so no noise is ever made: a label is a coin of bias ``Phi((n - T/2) / sigma)``, drawn exactly.
+Where only a comparison is released no noise is ever made: a label is a coin of bias ``Phi((n - T/2) / sigma)``, drawn exactly.
 The classes differ in what they charge: PATE for the whole vector of noisy counts, `BinaryVote` for the bits.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from flint import arb
 
-from cutline.arrays import FloatArray, IntArray
+from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
+from cutline.mechanisms.adaptive.noisy_max_laws import normal_law
 from cutline.mechanisms.base import Parameter
-from cutline.pate.aggregators.base import Aggregator, Panel, moved_labels
-from cutline.pate.aggregators.calibration import bit_precision, largest_precision, typical_precision
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
+from cutline.pate.aggregators.calibration import bit_precision, vector_precision
 from cutline.pate.aggregators.optimal_vote import CoinVote
+from cutline.pate.ballots import Ballots, check_powerset, count_powersets
+from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
 from cutline.privacy.curves.base import check_positive
+from cutline.sampling import Source
 from cutline.sampling.coins import Coins
+from cutline.sampling.noise import NORMAL, noisy_argmax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianVote(CoinVote):
-    r"""A base for aggregators that set label i iff ``n_i + N(0, sigma^2) > T/2``.
+class NoisyVote(Aggregator):
+    r"""A base for aggregators that add Gaussian noise to counts.
 
     Parameters
     ----------
     sigma
-        Standard deviation of the (virtual) noise on a count. Calibration takes the least that the budget allows.
-    teachers, labels, adjacency, limit, budget
-        See `Aggregator`.
+        Standard deviation of the noise on a count. Calibration takes the least that the budget allows. The other
+        parameters are those of `Aggregator`.
     """
 
     sigma: float
@@ -43,10 +49,22 @@ class GaussianVote(CoinVote):
         Aggregator.__post_init__(self)
         check_positive("sigma", self.sigma)
 
+    def public_parameters(self) -> dict[str, Any]:
+        return {"sigma": self.sigma}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianVote(NoisyVote, CoinVote):
+    """A base for aggregators that set label i iff ``n_i + N(0, sigma^2) > T/2``, and charge the vector of noisy counts."""
+
     @property
     def offset(self) -> float:
         """The middle in standard deviations: half of the teachers over sigma, as a float, which is what the law uses."""
         return middle(self.sigma, self.teachers)
+
+    @property
+    def cost(self) -> Cost:
+        return vector_cost(self.sigma, self.moved, self.adjacency)
 
     def coins(self) -> Coins:
         return _coins(self.sigma, self.teachers)
@@ -57,9 +75,6 @@ class GaussianVote(CoinVote):
         x = counts / self.sigma - self.offset
         return ndtr(x), ndtr(-x)
 
-    def public_parameters(self) -> dict[str, Any]:
-        return {"sigma": self.sigma}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PateGaussian(GaussianVote):
@@ -67,11 +82,7 @@ class PateGaussian(GaussianVote):
 
     **Privacy.** The vector of counts has L2 sensitivity sqrt(labels) under both relations; releasing it with Gaussian noise
     costs ``alpha labels / (2 sigma^2)``, and the labels are read off it [Mir17, Proposition 7; docs/proofs/gaussian-votes.md].
-    A ballot limit is refused: with one, this is `PateTau`.
-
-    References
-    ----------
-    [PSM18]; [ZYC20]
+    A ballot limit is refused: with one, this is `PateTau` [PSM18; ZYC20].
 
     Examples
     --------
@@ -91,14 +102,8 @@ class PateGaussian(GaussianVote):
 
     @classmethod
     def spend(cls, budget: Budget, limits: Filter | None, panel: Panel) -> Self:
-        adjacency = panel["adjacency"]
-        sigma = vector_sigma(budget, limits, squared_sensitivity=panel["labels"], adjacency=adjacency)
+        sigma = vector_sigma(budget, limits, squared_sensitivity=panel["labels"], adjacency=panel["adjacency"])
         return cls(**panel, sigma=sigma, budget=budget)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of one query."""
-        return vector_cost(self.sigma, self.labels, self.adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +112,6 @@ class PateTau(GaussianVote):
 
     **Privacy.** A limited ballot has L2 norm at most sqrt(limit): squared sensitivity ``limit`` under ADD_REMOVE,
     ``min(labels, 2 limit)`` under REPLACE [ZYC20; docs/proofs/gaussian-votes.md].
-
-    References
-    ----------
-    [ZYC20]
     """
 
     name: ClassVar[str] = "pate-tau"
@@ -129,11 +130,6 @@ class PateTau(GaussianVote):
         sigma = vector_sigma(budget, limits, squared_sensitivity=moved, adjacency=panel["adjacency"])
         return cls(**panel, sigma=sigma, limit=limit, budget=budget)
 
-    @property
-    def cost(self) -> Cost:
-        """The cost of one query."""
-        return vector_cost(self.sigma, self.moved, self.adjacency)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryVote(GaussianVote):
@@ -141,11 +137,7 @@ class BinaryVote(GaussianVote):
 
     **Privacy.** A label's bit costs the largest binary Rényi divergence between neighbouring counts, about 2/pi of what its
     noisy count would; ``moved`` labels can move [docs/proofs/gaussian-votes.md; docs/proofs/gaussian-bit.md]. Adding noise of
-    ``sqrt(2) sigma`` to both the ayes and the noes and taking the larger is the same law.
-
-    References
-    ----------
-    [DBM23]
+    ``sqrt(2) sigma`` to both the ayes and the noes and taking the larger is the same law [DBM23].
 
     Examples
     --------
@@ -171,8 +163,99 @@ class BinaryVote(GaussianVote):
 
     @property
     def cost(self) -> Cost:
-        """The cost of one query."""
         return self.moved * Cost.of(_bit(self.sigma, self.teachers), adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMaxVote(NoisyVote):
+    """A base: every teacher gives one vote to one of `width` choices, and the largest noisy count wins."""
+
+    @classmethod
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel) -> Self:
+        adjacency = panel["adjacency"]
+        sigma = vector_sigma(budget, limits, squared_sensitivity=adjacency.count_range, adjacency=adjacency)
+        return cls(**panel, sigma=sigma, budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        # One vote moves one count by 1 when it comes or goes, two when it changes.
+        return vector_cost(self.sigma, self.adjacency.count_range, self.adjacency)
+
+    @abstractmethod
+    def rows(self, winners: IntArray) -> Int8Array:
+        """Return the labels that each winner stands for."""
+
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        """Answer every query by the argmax of continuous noise, drawn exactly."""
+        winners = noisy_argmax(self.read_votes(votes), scale=Fraction(self.sigma), noise=NORMAL, rng=source)
+        return self.rows(winners)
+
+    def law(self, votes: Votes) -> LabelLaw:
+        """Return the law of one query by certified integration."""
+        self.check_law_size(self.width)
+        counts = self.read_votes(votes, dimensions=1)
+        chances = normal_law((counts - counts.max()) / self.sigma)
+        rows = self.rows(np.arange(self.width)).tolist()
+        return {tuple(row): chance for row, chance in zip(rows, chances.tolist(), strict=True)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GNMax(NoisyMaxVote):
+    r"""The one class with the most votes after Gaussian noise, for multi-class questions: every teacher votes for one class.
+
+    **Privacy.** A vote that changes moves two counts by 1: squared sensitivity 2 and ``alpha / sigma^2`` under REPLACE;
+    ``alpha / (2 sigma^2)`` under ADD_REMOVE [PSM18, Proposition 8; docs/proofs/noisy-max-votes.md]. The limit is always 1.
+
+    Examples
+    --------
+    >>> vote = GNMax.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
+    >>> f"{vote.sigma:.2f}", max(vote.law(np.array([150, 30, 20])).items(), key=lambda found: found[1])[0]
+    ('9.97', (1, 0, 0))
+    """
+
+    name: ClassVar[str] = "gnmax"
+    reference: ClassVar[str] = "PSM18"
+    cost_rule: ClassVar[str] = "Gaussian vector of one vote"
+
+    limit: int | None = 1
+
+    def __post_init__(self) -> None:
+        NoisyMaxVote.__post_init__(self)
+        if self.limit != 1:
+            raise ParameterError("gnmax takes one vote a teacher", f"limit={self.limit}", "Leave limit=1.")
+
+    def rows(self, winners: IntArray) -> Int8Array:
+        return np.equal(winners[:, None], np.arange(self.labels)).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowersetVote(NoisyMaxVote):
+    r"""The one *set* of labels with the most votes after Gaussian noise: every ballot is a vote for its set, out of 2^labels.
+
+    Votes have 2^labels columns; make them with `tally`.
+
+    **Privacy.** As `GNMax`, whatever the number of labels, as a ballot is one vote [DBM23; docs/proofs/noisy-max-votes.md].
+    """
+
+    name: ClassVar[str] = "powerset-vote"
+    reference: ClassVar[str] = "DBM23"
+    cost_rule: ClassVar[str] = "Gaussian vector of one vote"
+
+    def __post_init__(self) -> None:
+        NoisyMaxVote.__post_init__(self)
+        check_powerset(self.labels)
+
+    @property
+    def width(self) -> int:
+        """One column for each set of labels; bit i of its number says whether label i is in it."""
+        return 1 << self.labels
+
+    def tally(self, ballots: Ballots, scores: npt.ArrayLike | None = None) -> IntArray:
+        """Cut every ballot to the limit, if there is one, and count the sets."""
+        return count_powersets(self.limit_ballots(ballots, scores))
+
+    def rows(self, winners: IntArray) -> Int8Array:
+        return (winners[:, None] >> np.arange(self.labels) & 1).astype(np.int8)
 
 
 def vector_cost(sigma: float, squared_sensitivity: int, adjacency: Adjacency) -> Cost:
@@ -183,14 +266,11 @@ def vector_cost(sigma: float, squared_sensitivity: int, adjacency: Adjacency) ->
 @lru_cache(maxsize=256)
 def vector_sigma(budget: Budget, limits: Filter | None, *, squared_sensitivity: int, adjacency: Adjacency) -> float:
     """Return the least noise with which all queries' vectors stay within the budget; Gaussian DP composes them exactly."""
-    guess = typical_precision(budget, squared_sensitivity)
-    return 1 / largest_precision(
-        budget,
-        limits,
-        lambda precision: vector_cost(1 / precision, squared_sensitivity, adjacency),
-        guess=guess,
-        rules=("gdp", "rdp"),
-    )
+
+    def cost(precision: float) -> Cost:
+        return vector_cost(1 / precision, squared_sensitivity, adjacency)
+
+    return 1 / vector_precision(budget, limits, cost, squared_sensitivity=squared_sensitivity)
 
 
 def middle(sigma: float, teachers: int) -> float:

@@ -56,19 +56,14 @@ class OptimalVote(CoinVote):
 
     **Privacy.** One person moves each count by at most 1, so a label costs the table's own curve; ``moved`` labels of a query
     can move at all: all of them, or ``min(labels, 2 limit)`` under REPLACE and ``min(labels, limit)`` under ADD_REMOVE where
-    ballots are limited. No delta [docs/proofs/optimal-vote.md].
+    ballots are limited. No delta [ZW22; docs/proofs/optimal-vote.md].
 
     Parameters
     ----------
     table
-        The coin's bias at each number of votes. Calibration takes the Rényi order that minimises the margin of votes at
-        which a label comes out right with probability 0.95.
-    teachers, labels, adjacency, limit, budget
-        See `Aggregator`.
-
-    References
-    ----------
-    [ZW22]; the table in docs/proofs/bit-table.md.
+        The coin's bias at each number of votes [docs/proofs/bit-table.md]. Calibration takes the Rényi order that
+        minimises the margin of votes at which a label comes out right with probability 0.95. The other parameters are
+        those of `Aggregator`.
 
     Examples
     --------
@@ -101,7 +96,6 @@ class OptimalVote(CoinVote):
 
     @property
     def cost(self) -> Cost:
-        """The cost of one query."""
         return self.moved * Cost.of(self.table, adjacency=self.adjacency)
 
     def coins(self) -> Coins:

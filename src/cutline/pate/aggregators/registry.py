@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from cutline.errors import ParameterError
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
-from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
+from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority
-from cutline.pate.aggregators.stable_sets import StableConfident, StableTopKVote
+from cutline.pate.aggregators.stable_sets import StableConfident, StableMajority, StableTopKVote
 
 AGGREGATORS: tuple[type[Aggregator], ...] = (
     OptimalVote,

@@ -1,6 +1,8 @@
-r"""Choose how many labels to answer, certify that the set is stable, and answer those; the paper's way, and ours by confidence.
+r"""Labels that go out without noise where no single ballot could have changed them: all majorities of a query, or a stable set.
 
-Both aggregators are StableTopK over the labels of one query, run for all queries at once.
+How sure the teachers are of one label is the number of ballots that must change before its majority flips. The aggregators that
+choose how many labels to answer are StableTopK over the labels of one query, run for all queries at once: the paper's way by
+votes, and ours by confidence.
 """
 
 from __future__ import annotations
@@ -14,15 +16,70 @@ import numpy as np
 from cutline.arrays import BoolArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.choosers import Chooser
-from cutline.mechanisms.adaptive.gap_tests import GapTest
+from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Parameter
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes
-from cutline.pate.aggregators.stable_majority import confidences, majorities
+from cutline.pate.aggregators.calibration import stability_table
 from cutline.pate.labels import MISSING, LabelLaw, LabelRow, label_rows
-from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.sampling import Source
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.sampling import Source, bernoulli
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableMajority(Aggregator):
+    r"""All majorities of a query without noise, or a withheld query.
+
+    **Privacy.** With m_i the ballots that must change before label i's majority flips, ``d = min_i m_i - 1`` moves by at most 1
+    and is 0 on both sides wherever neighbours have different majorities. So one stability table pays for all labels, however
+    many there are: delta-approximate at the table's curve, under both relations [DL09; docs/proofs/stable-majority.md].
+
+    Parameters
+    ----------
+    table
+        The stability table [docs/proofs/bit-table.md]; its first value is delta. Calibration takes the table that is
+        sure at the smallest distance. The other parameters are those of `Aggregator`.
+
+    Examples
+    --------
+    >>> vote = StableMajority.calibrate(Budget(epsilon=1.0, delta=1e-6), teachers=200, labels=3)
+    >>> vote.release(np.array([[190, 14, 155]])).values.tolist()
+    [[1, 0, 1]]
+    """
+
+    name: ClassVar[str] = "stable-majority"
+    reference: ClassVar[str] = "DL09"
+    cost_rule: ClassVar[str] = "one coin per query"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
+
+    table: BitTable
+
+    def __post_init__(self) -> None:
+        Aggregator.__post_init__(self)
+        TableTest(table=self.table)  # refuses a table that does not start at 0
+
+    @classmethod
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+        return cls(**panel, table=stability_table(budget, limits), limit=limit, budget=budget)
+
+    @property
+    def cost(self) -> Cost:
+        return TableTest(table=self.table).cost(self.adjacency)
+
+    def draw(self, votes: Votes, source: Source) -> Int8Array:
+        counts = self.read_votes(votes)
+        passed = bernoulli(self.table(self._distances(counts)), rng=source)
+        return np.where(passed[:, None], majorities(counts, self.teachers), np.int8(MISSING))
+
+    def law(self, votes: Votes) -> LabelLaw:
+        counts = self.read_votes(votes, dimensions=1)
+        passes = float(self.table(self._distances(counts)))
+        return {tuple(majorities(counts, self.teachers).tolist()): passes, (None,) * self.labels: 1 - passes}
+
+    def _distances(self, counts: IntArray) -> IntArray:
+        distances: IntArray = confidences(counts, self.teachers).min(axis=-1) - 1
+        return distances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +93,7 @@ class StableSetVote(Aggregator):
     preference
         The window of set sizes, and what is preferred inside it; at most the number of labels.
     chooser, test
-        As for `cutline.mechanisms.adaptive.stable_top_k.StableTopK`.
-    teachers, labels, adjacency, limit, budget
-        See `Aggregator`.
+        As for `cutline.mechanisms.adaptive.stable_top_k.StableTopK`. The other parameters are those of `Aggregator`.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = tuple(
@@ -87,7 +142,6 @@ class StableSetVote(Aggregator):
 
     @property
     def cost(self) -> Cost:
-        """The cost of one query, answered or withheld."""
         constants = self.constants(self.adjacency)
         return Cost(adjacency=self.adjacency, uses=self.chooser.cost(constants).uses + self.test.cost(constants).uses)
 
@@ -113,7 +167,6 @@ class StableSetVote(Aggregator):
         return values
 
     def law(self, votes: Votes) -> LabelLaw:
-        """Return the exact law of one query, to a relative 1e-12."""
         self.check_law_size(self.labels + 1)
         counts = self.read_votes(votes, dimensions=1)[None, :]
         ranks, gaps = self.rank_labels(counts)
@@ -141,11 +194,7 @@ class StableTopKVote(StableSetVote):
     The paper's aggregator, with the constants of the relation it is used under.
 
     **Privacy.** `StableTopK` on the counts of a closed domain, of which less is shown: a withheld query does not tell k
-    [docs/proofs/stable-top-k.md; docs/proofs/stable-sets.md].
-
-    References
-    ----------
-    [ZW22] Algorithm 2 and section on PATE
+    [ZW22, Algorithm 2 and section on PATE; docs/proofs/stable-top-k.md; docs/proofs/stable-sets.md].
     """
 
     name: ClassVar[str] = "stable-top-k-vote"
@@ -174,11 +223,7 @@ class StableConfident(StableSetVote):
     **Privacy.** `StableTopK` on the confidences m_i. One ballot moves each by at most 1, in any directions and under either
     relation (a ballot that joins makes a yes surer and a no less sure), so the constants are those of REPLACE always. Below the
     last label the gap is read as ``2 min_i m_i``, which makes its distance ``min_i m_i - 1``
-    [docs/proofs/stable-sets.md].
-
-    References
-    ----------
-    [ZW22]
+    [ZW22; docs/proofs/stable-sets.md].
 
     Examples
     --------
@@ -219,3 +264,23 @@ def check_window(preference: Preference, labels: int) -> None:
         raise ParameterError(
             "max_k must be at most the number of labels", f"max_k={preference.max_k}, labels={labels}", "Lower max_k."
         )
+
+
+def majorities(counts: IntArray, teachers: int) -> Int8Array:
+    """Return 1 where more than half of the teachers said yes, and 0 elsewhere."""
+    return np.greater(counts, teachers // 2).astype(np.int8)
+
+
+def confidences(counts: IntArray, teachers: int) -> IntArray:
+    r"""Return, for each count, how many ballots must change before the majority flips; at least 1.
+
+    It moves by at most 1 when the count does, and where the majority differs between neighbours it is 1 on both sides
+    [docs/proofs/stable-majority.md].
+
+    Examples
+    --------
+    >>> confidences(np.array([0, 1, 2, 3, 4]), 4).tolist(), confidences(np.array([0, 1, 2, 3, 4, 5]), 5).tolist()
+    ([3, 2, 1, 1, 2], [3, 2, 1, 1, 2, 3])
+    """
+    half = teachers // 2
+    return np.where(counts > half, counts - half, half + 1 - counts)

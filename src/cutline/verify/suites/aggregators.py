@@ -17,11 +17,16 @@ from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponent
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.preference import Preference
 from cutline.pate.aggregators.base import Aggregator, Panel
-from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PateTau
-from cutline.pate.aggregators.noisy_max_votes import GNMax, PowersetVote
+from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
-from cutline.pate.aggregators.stable_majority import StableMajority, confidences, majorities
-from cutline.pate.aggregators.stable_sets import StableConfident, StableSetVote, StableTopKVote
+from cutline.pate.aggregators.stable_sets import (
+    StableConfident,
+    StableMajority,
+    StableSetVote,
+    StableTopKVote,
+    confidences,
+    majorities,
+)
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, BitTable
 from cutline.verify.check import Check, Subject
