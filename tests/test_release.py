@@ -10,9 +10,8 @@ import cutline
 from cutline.errors import BudgetError, ParameterError
 from cutline.histogram import OpenHistogram
 from cutline.mechanisms import StableTopK
-from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.noisy_counts import NoisyCounts, with_counts
 from cutline.mechanisms.open.top_stable import TopStable

@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import chisquare
 
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.open.limited_domain import LimitedDomain

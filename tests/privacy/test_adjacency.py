@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from cutline.mechanisms.adaptive.preference import UNIT
+from cutline.mechanisms.adaptive.choosers import UNIT
 from cutline.privacy import Adjacency
 
 MOVES = {Adjacency.ADD_REMOVE: [(0, 1), (-1, 0)], Adjacency.REPLACE: [(-1, 0, 1)]}

@@ -11,10 +11,9 @@ from scipy.stats import chisquare
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.adaptive.choosers import GapGaussian, GapLaplace, GapPermuteAndFlip
-from cutline.mechanisms.adaptive.noisy_max_laws import exponential_law, laplace_law, normal_law
-from cutline.mechanisms.adaptive.preference import UNIT, Preference
+from cutline.mechanisms.adaptive.choosers import UNIT, GapGaussian, GapLaplace, GapPermuteAndFlip, Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.mechanisms.noise_laws import exponential_law, laplace_law, normal_law
 from cutline.privacy import Adjacency, Pure
 from cutline.sampling import SeededSource
 from cutline.verify.suites.mechanisms.stable_top_k import STEEP

@@ -10,9 +10,8 @@ from scipy.stats import binomtest
 
 from cutline.errors import ParameterError
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import LaplaceTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.calibration import largest_pure
 from cutline.privacy import Adjacency, Pure

@@ -8,9 +8,8 @@ import pytest
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms import StableTopK
-from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.release import Outcome

@@ -8,9 +8,8 @@ import pytest
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
-from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.release import Outcome

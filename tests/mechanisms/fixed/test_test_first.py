@@ -13,7 +13,7 @@ from cutline.mechanisms import mechanism as registered
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.calibration import stretch_epsilon
-from cutline.mechanisms.fixed.selection import choose_selector, subset_needs_less
+from cutline.mechanisms.fixed.continuation import choose_selector, subset_needs_less
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.open.limited_domain import LimitedDomain

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 
 from cutline.errors import BudgetError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.mechanisms.open.top_stable import RATIO, TopStable, tail_within
-from cutline.mechanisms.open.top_stable_law import first_pass_law
 from cutline.privacy import Adjacency, Budget, Filter
 from cutline.release import Outcome
 from cutline.sampling import SeededSource

@@ -5,9 +5,8 @@ import pytest
 
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram
-from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.pate.aggregators.stable_sets import (
     StableConfident,

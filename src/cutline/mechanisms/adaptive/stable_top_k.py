@@ -15,9 +15,8 @@ import numpy.typing as npt
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram
-from cutline.mechanisms.adaptive.choosers import Chooser
+from cutline.mechanisms.adaptive.choosers import Chooser, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.privacy import Adjacency, Budget, Cost, Filter

@@ -14,15 +14,13 @@ import numpy as np
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
 from cutline.mechanisms.calibration import spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
-from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, select_all
-from cutline.mechanisms.fixed.selection import rest_of
+from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
@@ -37,7 +35,7 @@ class StableTopKFixed(Mechanism):
     with j < k the missing k - j items are selected among the rest; with j > k the answer is selected inside the set, by
     picking k items or by dropping j - k, whichever is fewer. Not stable: k items are selected from scratch. On an open domain
     Limited Domain selects, on a closed one and inside a released set peeling (or `SubsetEM`, see
-    `cutline.mechanisms.fixed.selection`).
+    `cutline.mechanisms.fixed.continuation`).
 
     Released: the steps, which name j and how it went on, and the items: a set, or a list in order where it was selected from
     scratch or picked.

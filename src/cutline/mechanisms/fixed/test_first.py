@@ -12,13 +12,11 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.errors import ParameterError
 from cutline.histogram import Histogram
-from cutline.mechanisms.adaptive.choosers import GapArgmax
+from cutline.mechanisms.adaptive.choosers import GapArgmax, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
 from cutline.mechanisms.calibration import spend
-from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, select_all
-from cutline.mechanisms.fixed.selection import rest_of
+from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter

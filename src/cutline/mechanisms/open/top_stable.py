@@ -16,7 +16,7 @@ from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
 from cutline.mechanisms.base import Mechanism, Parameter
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, inner_share, largest_pure
-from cutline.mechanisms.open.top_stable_law import first_pass_law
+from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import ball_up, enclose, fraction_down

@@ -18,8 +18,8 @@ from flint import arb
 
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.mechanisms.adaptive.noisy_max_laws import normal_law
 from cutline.mechanisms.base import Parameter
+from cutline.mechanisms.noise_laws import normal_law
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
 from cutline.pate.aggregators.calibration import bit_precision, vector_precision
 from cutline.pate.aggregators.optimal_vote import CoinVote

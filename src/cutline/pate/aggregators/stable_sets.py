@@ -15,9 +15,8 @@ import numpy as np
 
 from cutline.arrays import BoolArray, Int8Array, IntArray
 from cutline.errors import ParameterError
-from cutline.mechanisms.adaptive.choosers import Chooser
+from cutline.mechanisms.adaptive.choosers import Chooser, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Parameter
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential
+from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.pate.aggregators.base import Aggregator, Panel
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from cutline.histogram import Histogram, OpenHistogram
-from cutline.mechanisms.adaptive.choosers import GapExponential
+from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.mechanisms.adaptive.preference import Preference
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import PlannedTest, TestFirst

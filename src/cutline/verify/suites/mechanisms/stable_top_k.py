@@ -14,8 +14,8 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive import choosers
+from cutline.mechanisms.adaptive.choosers import UNIT, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, LaplaceTest, TableTest
-from cutline.mechanisms.adaptive.preference import UNIT, Preference
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import Adjacency, BitTable, Cost, Gaussian
 from cutline.release import Law
