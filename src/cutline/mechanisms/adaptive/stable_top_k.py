@@ -35,7 +35,7 @@ class StableTopK(Mechanism):
     choosing by argmax, a withheld release does not show k.
 
     **Privacy.** The cost is the chooser's plus the test's, under the stated adjacency; it is the same on every path
-    [docs/proofs/stable-top-k.md].
+    [ZW22, Algorithm 2; docs/proofs/stable-top-k.md].
 
     Parameters
     ----------
@@ -45,16 +45,10 @@ class StableTopK(Mechanism):
         `GapExponential` (default), `GapArgmax`, or one of `cutline.mechanisms.adaptive.choosers`.
     test
         `TableTest` (default), `GaussianTest` or `LaplaceTest`.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [ZW22] Algorithm 2.
 
     Examples
     --------
-    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline import OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=20)
     >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 329, "d": 12, "e": 11}, max_k=20)
@@ -101,15 +95,13 @@ class StableTopK(Mechanism):
         choose: str = "em",
         test: str = "table",
     ) -> Self:
-        r"""Spend the whole budget as well as possible, from public numbers alone.
+        r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order, the share of delta and the split between choosing and testing minimise the one-gap number: the
         smallest single gap at which the right set is released with probability 0.9.
 
         Parameters
         ----------
-        budget, adjacency, limits
-            As of every mechanism, see `Mechanism.calibrate`.
         max_k, min_k, target, weight, clip
             See `Preference`.
         choose
@@ -166,7 +158,7 @@ class StableTopK(Mechanism):
                 f"max_k={self.max_k}",
                 "Lower max_k, or sample.",
             )
-        chance, yes, no = self._chances(histogram)
+        chance, yes, no = self.chances(histogram)
         law: dict[Outcome, float] = {}
         for i, k in enumerate(choices.tolist()):
             if chance[i] > 0:
@@ -178,10 +170,10 @@ class StableTopK(Mechanism):
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out; one entry of the law, without listing it."""
         at = k - self.preference.min_k
-        chance, yes, _ = self._chances(histogram)
+        chance, yes, _ = self.chances(histogram)
         return float(chance[at] * yes[at])
 
-    def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the chance of each choice, and of passing and not passing the test there."""
         gaps = histogram.gaps(self.max_k)[None, :]
         scores = self.preference.scores(gaps)

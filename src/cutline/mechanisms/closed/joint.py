@@ -7,14 +7,13 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import permutations
-from typing import Any, ClassVar
+from itertools import pairwise, permutations
+from typing import ClassVar
 
 import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.base import check_listable
 from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
@@ -32,28 +31,9 @@ class JointEM(ClosedSelector):
     ``exp(-epsilon * loss / 2)`` and ``exp(-epsilon * loss / 4)`` are epsilon-bounded-range; one draw, whatever k is
     [GJM22; docs/proofs/joint-em.md].
 
-    Parameters
-    ----------
-    k
-        How many candidates are drawn; fewer than there are.
-    epsilon
-        Of the draw.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    Notes
-    -----
-    Sequences are counted by loss: at most k times the number of distinct counts losses, each an exact integer of up to
-    k log2(m) bits (about 60 ms at m = 10^6, 2000 distinct counts, k = 10). If ``k^2 m`` is above 10^8 the mechanism refuses:
-    the worst case would not fit in memory.
-
-    References
-    ----------
-    [GJM22].
-
     Examples
     --------
-    >>> from cutline.privacy import Budget
+    >>> from cutline import Budget, ClosedHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = JointEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -71,26 +51,19 @@ class JointEM(ClosedSelector):
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self.check_domain(histogram)
-        losses, totals = count_by_loss(candidates.values, candidates.multiplicities, self.k)
-        drawn = int(categorical(self._weights(losses, totals), rng=source)[0])
+        losses, sizes = count_by_loss(candidates.values, candidates.multiplicities, self.k)
+        drawn = int(categorical(self._weigh(losses, sizes), rng=source)[0])
         ranks = self._sequence(candidates, losses[drawn], losses[drawn - 1] if drawn else None, source)
         return self.outcome(candidates.named(ranks)), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        candidates = self.check_domain(histogram)
-        size = candidates.size
-        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
-        counts, ranks = counts_by_rank(candidates), _sequences(size, self.k)
+        candidates = self.check_listable(histogram)
+        counts, ranks = counts_by_rank(candidates), _sequences(candidates.size, self.k)
         loss = (counts[: self.k] - counts[ranks]).max(axis=1)
-        losses, totals = count_by_loss(candidates.values, candidates.multiplicities, self.k)
-        chances = probabilities(self._weights(losses, totals))[0] / np.diff(totals, prepend=0).astype(np.float64)
-        each = chances[np.searchsorted(losses, loss)].tolist()
-        names = candidates.named(range(size))
-        law: dict[Outcome, float] = {}
-        for sequence, chance in zip(ranks.tolist(), each, strict=True):
-            law[self.outcome(tuple(names[rank] for rank in sequence))] = chance
-        return law
+        losses, sizes = count_by_loss(candidates.values, candidates.multiplicities, self.k)
+        chances = probabilities(self._weigh(losses, sizes))[0] / np.array(sizes, dtype=np.float64)
+        return self.list_law(candidates, ranks.tolist(), chances[np.searchsorted(losses, loss)].tolist())
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that the k drawn are exactly the top ``k``, in any order.
@@ -100,18 +73,15 @@ class JointEM(ClosedSelector):
         candidates = self.check_domain(histogram)
         if k != self.k:
             return 0.0
-        losses, totals = count_by_loss(candidates.values, candidates.multiplicities, k)
+        losses, sizes = count_by_loss(candidates.values, candidates.multiplicities, k)
         inside = np.diff(np.minimum(np.cumsum(candidates.multiplicities), k), prepend=0)
-        own_losses, own_totals = count_by_loss(candidates.values[inside > 0], inside[inside > 0], k)
-        chances = probabilities(self._weights(losses, totals))[0]
-        sizes = dict(zip(losses, np.diff(totals, prepend=0).tolist(), strict=True))
-        at = {loss: float(chance) for loss, chance in zip(losses, chances, strict=True)}
-        own = zip(own_losses, np.diff(own_totals, prepend=0).tolist(), strict=True)
-        return math.fsum(at[loss] * float(Fraction(size, sizes[loss])) for loss, size in own)
+        own = zip(*count_by_loss(candidates.values[inside > 0], inside[inside > 0], k), strict=True)
+        chances = probabilities(self._weigh(losses, sizes))[0].tolist()
+        at = {loss: (chance, size) for loss, chance, size in zip(losses, chances, sizes, strict=True)}
+        return math.fsum(at[loss][0] * float(Fraction(size, at[loss][1])) for loss, size in own)
 
-    def _weights(self, losses: list[int], totals: Any) -> Weights:
-        scores = -np.array([losses], dtype=np.int64)
-        return Weights(scores=scores, rate=self.rate, multiplicities=np.diff(totals, prepend=0)[None, :])
+    def _weigh(self, losses: list[int], sizes: list[int]) -> Weights:
+        return self.weigh([-loss for loss in losses], sizes)
 
     def _sequence(self, candidates: ClosedHistogram, loss: int, before: int | None, source: Source) -> list[int]:
         """Draw a uniform sequence whose loss is exactly ``loss``, ``before`` being the next smaller one."""
@@ -136,12 +106,12 @@ class JointEM(ClosedSelector):
         return ranks
 
 
-def count_by_loss(values: IntArray, multiplicities: IntArray, k: int) -> tuple[list[int], Any]:
-    """Return all losses, ascending, and how many sequences lose at most that much (an object array of exact integers).
+def count_by_loss(values: IntArray, multiplicities: IntArray, k: int) -> tuple[list[int], list[int]]:
+    """Return all losses, ascending, and how many sequences lose exactly that much.
 
-    Place i may hold any candidate whose count is at least ``h_(i) - loss``; these sets are nested, so there are
-    ``prod_i (n_i - i + 1)`` sequences. As the loss grows past ``h_(i) - value``, one group of equals becomes possible at the
-    places of another.
+    Place i may hold any candidate whose count is at least ``h_(i) - loss``; these sets are nested, so
+    ``prod_i (n_i - i + 1)`` sequences lose at most that much. As the loss grows past ``h_(i) - value``, one group of equals
+    becomes possible at the places of another.
     """
     ends = np.cumsum(multiplicities)
     tops = int(np.searchsorted(ends, k, side="left")) + 1
@@ -166,9 +136,7 @@ def count_by_loss(values: IntArray, multiplicities: IntArray, k: int) -> tuple[l
         else:
             losses.append(loss)
             totals.append(total)
-    exact = np.empty(len(totals), dtype=object)
-    exact[:] = totals
-    return losses, exact
+    return losses, [total - before for before, total in pairwise([0, *totals])]
 
 
 def _reach(candidates: ClosedHistogram, k: int, loss: int) -> list[int]:

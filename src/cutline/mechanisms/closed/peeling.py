@@ -27,25 +27,11 @@ class PeelingEM(ClosedSelector):
 
     **Privacy.** One user moves the counts by amounts that span 1 under ADD_REMOVE and 2 under REPLACE, so each round with
     weights ``exp(epsilon * count / range)`` is epsilon-bounded-range [DR19; docs/proofs/bounded-range.md], given what was drawn
-    before; k rounds cost k times its curve [docs/proofs/peeling-em.md].
-
-    Parameters
-    ----------
-    k
-        How many candidates are drawn; at most as many as there are.
-    epsilon
-        Of one round.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [DR19]; [CR21].
+    before; k rounds cost k times its curve [CR21; docs/proofs/peeling-em.md].
 
     Examples
     --------
-    >>> from cutline.histogram import ClosedHistogram
-    >>> from cutline.privacy import Budget
+    >>> from cutline import Budget, ClosedHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = PeelingEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})

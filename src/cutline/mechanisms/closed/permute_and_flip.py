@@ -36,23 +36,9 @@ class PermuteAndFlip(ClosedSelector):
     under REPLACE, hence epsilon-DP [MS20; DKS21; docs/proofs/permute-and-flip.md]. It is *not* bounded-range: k rounds are
     charged as k pure steps, which is dearer than peeling EM at the same epsilon.
 
-    Parameters
-    ----------
-    k
-        How many candidates are drawn; at most as many as there are.
-    epsilon
-        Of one round.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [MS20]; [DKS21].
-
     Examples
     --------
-    >>> from cutline.histogram import ClosedHistogram
-    >>> from cutline.privacy import Budget
+    >>> from cutline import Budget, ClosedHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = PermuteAndFlip.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -91,10 +77,7 @@ class PermuteAndFlip(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every sequence, to a relative 1e-12."""
-        return self.law_of_rounds(
-            histogram,
-            lambda scores, left: member_chances(scores, left, self.rate),
-        )
+        return self.law_of_rounds(histogram, lambda scores, left: member_chances(scores, left, self.rate))
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that the k drawn are exactly the top ``k``, in any order.

@@ -3,7 +3,7 @@ r"""What the selectors of a closed domain share: what they are made of, what the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -19,13 +19,28 @@ from cutline.mechanisms.calibration import Step, largest_step
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
 from cutline.release import Items, Law, Outcome
+from cutline.sampling import Weights
 
 _MOST_WORK = 10**8  # k times the candidates many integers of about k words, at worst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedSelector(Mechanism):
-    """What every selector of k candidates from a closed domain is made of: k, epsilon of one step, and who is protected."""
+    r"""What every selector of k candidates from a closed domain is made of.
+
+    Parameters
+    ----------
+    k
+        How many candidates are drawn; at most as many as there are, and fewer where one step draws all of them.
+    epsilon
+        Of one step: of each of k rounds, or of the one draw of all k.
+
+    Notes
+    -----
+    One draw of all k counts the possible answers by score: at most k times the number of distinct counts scores, each count an
+    exact integer of up to k log2(m) bits (about 60 ms at m = 10^6 candidates, 2000 distinct counts, k = 10). If ``k^2 m`` is
+    above 10^8 it is refused: the worst case would not fit in memory.
+    """
 
     domains: ClassVar[tuple[str, ...]] = ("closed",)
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="k"),)
@@ -64,10 +79,26 @@ class ClosedSelector(Mechanism):
     def check_domain(self, histogram: Histogram) -> ClosedHistogram:
         """Return the histogram if its domain is closed and neither too small nor too large; all of that is public."""
         # One draw of all k compares the set with what it leaves out, so there must be something outside.
-        candidates = check_closed(histogram, name=self.name, k=self.k, spare=int(self.one_step))
-        if self.one_step:
-            check_work(candidates.size, k=self.k, name=self.name)
-        return candidates
+        if not isinstance(histogram, ClosedHistogram):
+            raise DomainError(
+                f"{self.name} needs a closed domain: on an open one, which items exist is itself private",
+                "an open histogram",
+                "List the candidates when counting, or use limited-domain.",
+            )
+        given = f"k={self.k}, {histogram.size} candidates"
+        if histogram.size < self.k + self.one_step:
+            raise ParameterError(
+                f"k must be {'below' if self.one_step else 'at most'} the number of candidates",
+                given,
+                "Lower k or list more candidates.",
+            )
+        if self.one_step and not countable(histogram.size, k=self.k):
+            raise ParameterError(
+                f"{self.name} takes k * k * candidates up to {_MOST_WORK:.0e}",
+                given,
+                "Use peeling-em, which takes any number.",
+            )
+        return histogram
 
     def outcome(self, items: Items) -> Outcome:
         """Return the outcome in which these candidates go out."""
@@ -79,10 +110,8 @@ class ClosedSelector(Mechanism):
         ``chances_of`` takes the candidates' counts, and rows that say which of them are left (1) or gone (0); it returns each
         candidate's chance to be drawn next, row by row.
         """
-        candidates = self.check_domain(histogram)
-        size = candidates.size
-        check_listable(math.perm(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
-        counts, names = counts_by_rank(candidates), candidates.named(range(size))
+        candidates = self.check_listable(histogram)
+        size, counts = candidates.size, counts_by_rank(candidates)
         # What is drawn next depends on the set drawn so far and not on its order.
         chances: dict[tuple[int, ...], list[float]] = {}
         for drawn in range(self.k):
@@ -90,32 +119,37 @@ class ClosedSelector(Mechanism):
             left = np.ones((len(sets), size), dtype=np.int64)
             np.put_along_axis(left, np.array(sets, dtype=np.int64).reshape(len(sets), drawn), 0, axis=1)
             chances |= zip(sets, chances_of(counts, left).tolist(), strict=True)
+        sequences = list(permutations(range(size), self.k))
+        each = (
+            math.prod(chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks)) for ranks in sequences
+        )
+        return self.list_law(candidates, sequences, each)
+
+    def check_listable(self, histogram: Histogram) -> ClosedHistogram:
+        """Return the histogram if the mechanism runs on it and there are not too many outcomes to list."""
+        candidates = self.check_domain(histogram)
+        outcomes = (math.perm if self.ordered else math.comb)(candidates.size, self.k)
+        check_listable(outcomes, f"k={self.k}, {candidates.size} candidates", "Lower k, or sample.")
+        return candidates
+
+    def list_law(self, candidates: ClosedHistogram, drawn: Iterable[Sequence[int]], chances: Iterable[float]) -> Law:
+        """Return the law in which these ranks are drawn with these probabilities."""
+        names = candidates.named(range(candidates.size))
         law: dict[Outcome, float] = {}
-        for ranks in permutations(range(size), self.k):
-            steps = (chances[tuple(sorted(ranks[:n]))][rank] for n, rank in enumerate(ranks))
-            law[self.outcome(tuple(names[rank] for rank in ranks))] = math.prod(steps)
+        for ranks, chance in zip(drawn, chances, strict=True):
+            items = tuple(names[rank] for rank in ranks)
+            law[self.outcome(items if self.ordered else frozenset(items))] = chance
         return law
+
+    def weigh(self, scores: list[int], sizes: list[int]) -> Weights:
+        """Return the exponential mechanism over groups of answers, whose sizes are exact integers of any length."""
+        multiplicities = np.empty((1, len(sizes)), dtype=object)
+        multiplicities[0, :] = sizes
+        return Weights(scores=np.array([scores], dtype=np.int64), rate=self.rate, multiplicities=multiplicities)
 
     def public_parameters(self) -> dict[str, Any]:
         """Return the mechanism's own parameters as plain data."""
         return {"k": self.k, "epsilon": self.epsilon}
-
-
-def check_closed(histogram: Histogram, *, name: str, k: int, spare: int = 0) -> ClosedHistogram:
-    """Return the histogram if its domain is closed and has ``k + spare`` candidates; both are public."""
-    if not isinstance(histogram, ClosedHistogram):
-        raise DomainError(
-            f"{name} needs a closed domain: on an open one, which items exist is itself private",
-            "an open histogram",
-            "List the candidates when counting, or use limited-domain.",
-        )
-    if histogram.size < k + spare:
-        raise ParameterError(
-            f"k must be {'below' if spare else 'at most'} the number of candidates",
-            f"k={k}, {histogram.size} candidates",
-            "Lower k or list more candidates.",
-        )
-    return histogram
 
 
 def counts_by_rank(histogram: ClosedHistogram) -> IntArray:
@@ -126,13 +160,3 @@ def counts_by_rank(histogram: ClosedHistogram) -> IntArray:
 def countable(size: int, *, k: int) -> bool:
     """Say whether counting subsets or sequences fits in memory at worst; it depends on public numbers only."""
     return k * k * size <= _MOST_WORK
-
-
-def check_work(size: int, *, k: int, name: str) -> None:
-    """Raise if there is more to count than fits in memory at worst."""
-    if not countable(size, k=k):
-        raise ParameterError(
-            f"{name} takes k * k * candidates up to {_MOST_WORK:.0e}",
-            f"k={k}, {size} candidates",
-            "Use peeling-em, which takes any number.",
-        )

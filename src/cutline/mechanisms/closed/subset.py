@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from typing import ClassVar, Self
@@ -14,11 +13,10 @@ import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import Histogram
-from cutline.mechanisms.base import check_listable
 from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
-from cutline.sampling import Source, Weights, categorical, probabilities
+from cutline.sampling import Source, categorical, probabilities
 from cutline.sampling.draws import choice, integer_below, subset
 
 
@@ -31,31 +29,11 @@ class SubsetEM(ClosedSelector):
 
     **Privacy.** One user moves a utility by at most 1 under ADD_REMOVE and 2 under REPLACE, either way, so weights
     ``exp(epsilon * u / 2)`` and ``exp(epsilon * u / 4)`` are epsilon-bounded-range; one draw, whatever k is
-    [docs/proofs/subset-em.md].
-
-    Parameters
-    ----------
-    k
-        How many candidates are drawn; fewer than there are.
-    epsilon
-        Of the draw.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    Notes
-    -----
-    Sets are counted by the counts of their best outsider and worst insider: at most k times the number of distinct counts
-    cells, each an exact integer of up to k log2(m) bits (about 60 ms at m = 10^6, 2000 distinct counts, k = 10). If ``k^2 m``
-    is above 10^8 the mechanism refuses: the worst case would not fit in memory.
-
-    References
-    ----------
-    The utility is that of canonical Lipschitz mechanisms [SL22].
+    [docs/proofs/subset-em.md]. The utility is that of canonical Lipschitz mechanisms [SL22].
 
     Examples
     --------
-    >>> from cutline.histogram import ClosedHistogram
-    >>> from cutline.privacy import Budget
+    >>> from cutline import Budget, ClosedHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = SubsetEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2)
     >>> counts = ClosedHistogram.from_counts({"a": 340, "b": 210, "c": 90, "d": 0})
@@ -74,26 +52,20 @@ class SubsetEM(ClosedSelector):
         """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self.check_domain(histogram)
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
-        drawn = int(categorical(cells.weights(self.rate), rng=source)[0])
+        drawn = int(categorical(self.weigh(cells.utilities, cells.sizes), rng=source)[0])
         return self.outcome(frozenset(candidates.named(sorted(cells.draw(drawn, source))))), self.cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every set, to a relative 1e-12."""
-        candidates = self.check_domain(histogram)
-        size = candidates.size
-        check_listable(math.comb(size, self.k), f"k={self.k}, {size} candidates", "Lower k, or sample.")
-        counts, sets = counts_by_rank(candidates), _sets(size, self.k)
+        candidates = self.check_listable(histogram)
+        counts, sets = counts_by_rank(candidates), _sets(candidates.size, self.k)
         # Ranks are listed in order: the last is the worst inside, and the first place that is not its own rank was left out.
         missing = np.where(sets == np.arange(self.k), self.k, np.arange(self.k)).min(axis=1)
         utilities = counts[sets[:, -1]] - counts[missing]
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
-        chances = probabilities(cells.weights(self.rate))[0].tolist()
+        chances = probabilities(self.weigh(cells.utilities, cells.sizes))[0].tolist()
         by_utility = {u: p / int(n) for u, p, n in zip(cells.utilities, chances, cells.sizes, strict=True) if n}
-        names = candidates.named(range(size))
-        law: dict[Outcome, float] = {}
-        for ranks, utility in zip(sets.tolist(), utilities.tolist(), strict=True):
-            law[self.outcome(frozenset(names[rank] for rank in ranks))] = by_utility[utility]
-        return law
+        return self.list_law(candidates, sets.tolist(), (by_utility[utility] for utility in utilities.tolist()))
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out."""
@@ -101,7 +73,7 @@ class SubsetEM(ClosedSelector):
         if k != self.k:
             return 0.0
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
-        return float(probabilities(cells.weights(self.rate))[0, 0])
+        return float(probabilities(self.weigh(cells.utilities, cells.sizes))[0, 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -114,9 +86,7 @@ class Cells:
     k: int
     utilities: list[int]
     sizes: list[int]
-    bounds: list[
-        tuple[int, int, int, int]
-    ]  # best outside in [0]..[1]-1, worst inside in [2]..[3]-1; the top set has none
+    bounds: list[tuple[int, int, int, int]]  # best outside in [0]..[1]-1, worst inside in [2]..[3]-1; the top set: none
 
     @classmethod
     def of(cls, values: IntArray, multiplicities: IntArray, k: int) -> Self:
@@ -138,12 +108,6 @@ class Cells:
                 bounds.append((start, stop, first, last))
             holding = fewer
         return cls(k=k, utilities=utilities, sizes=sizes, bounds=bounds)
-
-    def weights(self, rate: Fraction) -> Weights:
-        """Return the exponential mechanism over the cells."""
-        sizes = np.empty((1, len(self.sizes)), dtype=object)
-        sizes[0, :] = self.sizes
-        return Weights(scores=np.array([self.utilities], dtype=np.int64), rate=rate, multiplicities=sizes)
 
     def draw(self, cell: int, source: Source) -> set[int]:
         """Return a uniform set of ranks of one cell."""

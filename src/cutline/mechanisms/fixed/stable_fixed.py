@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
+from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
 from cutline.mechanisms.calibration import spend, stretch_epsilon
@@ -33,36 +31,25 @@ class StableTopKFixed(Mechanism):
 
     A cut j is drawn by its gap and its nearness to k, and the set above it is tested. Stable: with j = k it is the answer;
     with j < k the missing k - j items are selected among the rest; with j > k the answer is selected inside the set, by
-    picking k items or by dropping j - k, whichever is fewer. Not stable: k items are selected from scratch. On an open domain
-    Limited Domain selects, on a closed one and inside a released set peeling (or `SubsetEM`, see
-    `cutline.mechanisms.fixed.continuation`).
+    picking k items or by dropping j - k, whichever is fewer. Not stable: k items are selected from scratch. What selects is
+    said in `cutline.mechanisms.fixed.continuation`; inside a released set it is peeling.
 
     Released: the steps, which name j and how it went on, and the items: a set, or a list in order where it was selected from
     scratch or picked.
 
     **Privacy.** The chooser's cost plus the test's plus Limited Domain's with k draws; every path costs at most that at every
-    order, and is charged for what it ran [docs/proofs/stable-top-k-fixed.md].
+    order, and is charged for what it ran [ZW22, Algorithm 3; docs/proofs/stable-top-k-fixed.md].
 
     Parameters
     ----------
-    preference
-        The cuts that can be drawn; its target is k.
-    chooser
-        The exponential mechanism on gaps.
-    test
-        The stability test.
+    preference, chooser, test
+        How the cut is drawn and its set tested, as in `StableTopK`; the preference's target is k.
     epsilon, delta
         Of Limited Domain with all k draws; the epsilon is stretched where fewer are made.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [ZW22] Algorithm 3.
 
     Examples
     --------
-    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline import OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = StableTopKFixed.calibrate(Budget(epsilon=1.0, delta=1e-6), k=4, max_k=20)
     >>> counts = {"a": 940, "b": 933, "c": 929, "d": 402, "e": 11}
@@ -106,17 +93,13 @@ class StableTopKFixed(Mechanism):
         share: float = 0.5,
         test: str = "table",
     ) -> Self:
-        r"""Spend the whole budget as well as possible, from public numbers alone.
+        r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order and the share of delta minimise the one-gap number of the selection on an open domain; the split between
         choosing and testing that of the released set, as in `StableTopK`.
 
         Parameters
         ----------
-        budget, adjacency, limits
-            As of every mechanism, see `Mechanism.calibrate`.
-        k
-            How many items.
         max_k
             The largest cut, and how many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
         weight
@@ -136,46 +119,26 @@ class StableTopKFixed(Mechanism):
             rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
             return gap_needed(rest, k=k, max_k=ranks)
 
-        return spend(
-            budget,
-            limits,
-            needed=needed,
-            build=lambda limits: cls._within(
-                limits, budget, adjacency=adjacency, k=k, max_k=ranks, weight=weight, share=share, test=test
-            ),
-        )
+        def build(limits: Filter, kind: type[Self] = cls) -> Self:
+            part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+            chooser, gap_test = calibrate_parts(
+                replace(budget, releases=1), part, adjacency=adjacency, choices=max(ranks, 2), choose="em", test=test
+            )
+            assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
+            rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
+            fallback = LimitedDomain.within(rest, k=k, max_k=ranks, adjacency=adjacency)
+            by_noise = adjacency.gap_range / chooser.epsilon
+            return kind(
+                preference=Preference(max_k=ranks, target=k, weight=by_noise if weight is None else weight),
+                chooser=chooser,
+                test=gap_test,
+                epsilon=fallback.epsilon,
+                delta=fallback.delta,
+                adjacency=adjacency,
+                budget=budget,
+            )
 
-    @classmethod
-    def _within(
-        cls,
-        limits: Filter,
-        budget: Budget,
-        *,
-        adjacency: Adjacency,
-        k: int,
-        max_k: int,
-        weight: float | None,
-        share: float,
-        test: str,
-    ) -> Self:
-        """Build the mechanism whose dearest path spends the limits of one release; choosing and testing get ``share``."""
-        part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
-        chooser, gap_test = calibrate_parts(
-            replace(budget, releases=1), part, adjacency=adjacency, choices=max(max_k, 2), choose="em", test=test
-        )
-        assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
-        rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
-        by_noise = adjacency.gap_range / chooser.epsilon
-        fallback = LimitedDomain.within(rest, k=k, max_k=max_k, adjacency=adjacency)
-        return cls(
-            preference=Preference(max_k=max_k, target=k, weight=by_noise if weight is None else weight),
-            chooser=chooser,
-            test=gap_test,
-            epsilon=fallback.epsilon,
-            delta=fallback.delta,
-            adjacency=adjacency,
-            budget=budget,
-        )
+        return spend(budget, limits, needed=needed, build=build)
 
     @property
     def k(self) -> int:
@@ -199,30 +162,25 @@ class StableTopKFixed(Mechanism):
         )
 
     @property
-    def cost(self) -> Cost:
-        """The dearest path: choose, test, and Limited Domain with all k draws."""
-        return self._before + self.fallback.cost
+    def first(self) -> StableTopK:
+        """The first steps: a cut is drawn, and the set above it tested."""
+        return StableTopK(preference=self.preference, chooser=self.chooser, test=self.test, adjacency=self.adjacency)
 
     @property
-    def _before(self) -> Cost:
-        return self.chooser.cost(self.adjacency) + self.test.cost(self.adjacency)
+    def cost(self) -> Cost:
+        """The dearest path: choose, test, and Limited Domain with all k draws."""
+        return self.first.cost + self.fallback.cost
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome, and return it with the cost of the steps that ran."""
         check_histogram(histogram, max_k=self.max_k)
-        gaps = histogram.gaps(self.max_k)
-        scores = self.preference.scores(gaps[None, :])
-        cut = int(self.preference.choices[self.chooser.draw(scores, self.adjacency, source)[0]])
-        slack = self.chooser.slack(scores, self.adjacency)
-        passed = bool(self.test.passes(gaps[cut - 1 : cut], slack, self.adjacency, source)[0])
-        continuation = self._continuation(histogram, cut, passed=passed)
-        return continuation.outcome(continuation.draw(source), k=self.k), self._before + continuation.cost(
-            self.adjacency
-        )
+        cuts, passed = self.first.sample(histogram, 1, rng=source)
+        continuation = self._continuation(histogram, int(cuts[0]), passed=bool(passed[0]))
+        cost = self.first.cost + continuation.cost(self.adjacency)
+        return continuation.outcome(continuation.draw(source), k=self.k), cost
 
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
-        chances, yes, no = self._chances(histogram)
+        chances, yes, no = self.first.chances(histogram)
         law: dict[Outcome, float] = {}
         from_scratch = self._continuation(histogram, self.k, passed=False).law()
         for i, cut in enumerate(self.preference.choices.tolist()):
@@ -236,7 +194,7 @@ class StableTopKFixed(Mechanism):
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out, whichever cut was drawn."""
-        chances, yes, no = self._chances(histogram)
+        chances, yes, no = self.first.chances(histogram)
         scratch = self._continuation(histogram, self.k, passed=False).chance(k)
         total = 0.0
         for i, cut in enumerate(self.preference.choices.tolist()):
@@ -244,14 +202,6 @@ class StableTopKFixed(Mechanism):
                 total += float(chances[i] * yes[i]) * self._continuation(histogram, cut, passed=True).chance(k)
             total += float(chances[i] * no[i]) * scratch
         return total
-
-    def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the chance of each cut, and of passing and not passing the test there."""
-        gaps = histogram.gaps(self.max_k)
-        scores = self.preference.scores(gaps[None, :])
-        window = gaps[self.preference.choices - 1]
-        slack = np.broadcast_to(self.chooser.slack(scores, self.adjacency), window.shape)
-        return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
     def continue_after(self, histogram: Histogram, cut: int) -> Continuation:
         """Return how a run goes on once the set above the cut has passed its test; for simulations of many runs at once."""

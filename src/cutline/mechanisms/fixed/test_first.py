@@ -37,8 +37,8 @@ class TestFirst(Mechanism):
     `PeelingEM`, or `SubsetEM` where the one-gap numbers of k and the number of candidates favour it.
 
     **Privacy.** The tests' cost plus Limited Domain's, on every domain and path: rounds cost no more, and neither do peels of
-    the same epsilon, one draw of a subset with sqrt(k) times the epsilon, or fewer draws of as much more
-    [docs/proofs/test-first.md].
+    the same epsilon, one draw of a subset with sqrt(k) times the epsilon, or fewer draws of as much more [ZW22, Algorithm 3
+    in the limit of an infinite weight; DL09; docs/proofs/test-first.md].
 
     Parameters
     ----------
@@ -52,16 +52,10 @@ class TestFirst(Mechanism):
         The stability test of the largest gap a little under k; None to leave it out, as it must be with k = 1.
     epsilon, delta
         Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [ZW22] Algorithm 3 in the limit of an infinite weight; [DL09].
 
     Examples
     --------
-    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline import OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = TestFirst.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
     >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 329, "d": 12, "e": 11}, max_k=100)
@@ -110,18 +104,14 @@ class TestFirst(Mechanism):
         max_k: int | None = None,
         share: float = 0.05,
     ) -> Self:
-        r"""Spend the whole budget as well as possible, from public numbers alone.
+        r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain.
 
         Parameters
         ----------
-        budget, adjacency, limits
-            As of every mechanism, see `Mechanism.calibrate`.
-        k
-            How many items.
         max_k
-            How many ranks may be candidates on an open domain; ``max(100, 10 k)`` by default.
+            ``max(100, 10 k)`` by default.
         share
             The part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
             much.
@@ -136,30 +126,23 @@ class TestFirst(Mechanism):
             left = Filter(order=limits.order, rdp=rest * limits.rdp, delta=rest * limits.delta)
             return gap_needed(left, k=k, max_k=ranks)
 
-        return spend(
-            budget,
-            limits,
-            needed=needed,
-            build=lambda limits: cls._within(limits, budget, adjacency=adjacency, k=k, max_k=ranks, share=share),
-        )
+        def build(limits: Filter, kind: type[Self] = cls) -> Self:
+            test = _test(limits, share)
+            nearby = _test(limits, _NEARBY * share) if k > 1 else None
+            spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
+            fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=ranks, adjacency=adjacency)
+            return kind(
+                k=k,
+                max_k=ranks,
+                test=test,
+                nearby=nearby,
+                epsilon=fallback.epsilon,
+                delta=fallback.delta,
+                adjacency=adjacency,
+                budget=budget,
+            )
 
-    @classmethod
-    def _within(cls, limits: Filter, budget: Budget, *, adjacency: Adjacency, k: int, max_k: int, share: float) -> Self:
-        """Build the mechanism whose dearest path spends the limits of one release."""
-        test = _test(limits, share)
-        nearby = _test(limits, _NEARBY * share) if k > 1 else None
-        spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
-        fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=max_k, adjacency=adjacency)
-        return cls(
-            k=k,
-            max_k=max_k,
-            test=test,
-            nearby=nearby,
-            epsilon=fallback.epsilon,
-            delta=fallback.delta,
-            adjacency=adjacency,
-            budget=budget,
-        )
+        return spend(budget, limits, needed=needed, build=build)
 
     @property
     def fallback(self) -> LimitedRounds:
@@ -171,13 +154,11 @@ class TestFirst(Mechanism):
     @property
     def cost(self) -> Cost:
         """The dearest path: the tests, and Limited Domain."""
-        return self._tests + self.fallback.cost
-
-    @property
-    def _tests(self) -> Cost:
-        """The cost of all tests, each of which was asked if the first did not pass."""
         tests = [self.test] if self.nearby is None else [self.test, self.nearby]
-        return sum((test.cost(self.adjacency) for test in tests), start=Cost(adjacency=self.adjacency))
+        return (
+            sum((test.cost(self.adjacency) for test in tests), start=Cost(adjacency=self.adjacency))
+            + self.fallback.cost
+        )
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome, and return it with the cost of the steps that ran."""

@@ -34,7 +34,7 @@ class LimitedDomain(Mechanism):
     Gumbel noise of scale c/epsilon once to all, and listing what beats the bottom.
 
     **Privacy.** ``k R_BR(a, epsilon) + (k + a/(a-1)) ln(1 + delta)`` outside probability ``delta / (1 + delta)``
-    [DR19; docs/proofs/limited-domain.md].
+    [DR19, Algorithm 1; docs/proofs/limited-domain.md].
 
     Parameters
     ----------
@@ -46,12 +46,6 @@ class LimitedDomain(Mechanism):
         Of one draw.
     delta
         How little all items that only one neighbour has may weigh beside the bottom.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [DR19] Algorithm 1.
 
     Examples
     --------
@@ -90,19 +84,11 @@ class LimitedDomain(Mechanism):
         k: int,
         max_k: int | None = None,
     ) -> Self:
-        r"""Spend the whole budget as well as possible, from public numbers alone.
+        r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order and the share of delta minimise the one-gap number: how far k equal counts must stand above all others
         so that exactly they come out with probability 0.9. It is ``c + c (ln(max_k / delta) + const(k)) / epsilon``.
-
-        Parameters
-        ----------
-        budget, adjacency, limits
-            As of every mechanism, see `Mechanism.calibrate`.
-        k
-            How many items at most.
-        max_k
-            How many ranks may be candidates; ``max(100, 10 k)`` by default.
+        By default ``max_k`` is ``max(100, 10 k)``.
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)

@@ -30,7 +30,8 @@ class LimitedRounds(LimitedDomain):
     that is left, the last one all of it.
 
     **Privacy.** That of `LimitedDomain` with the same parameters: along every path the draws made cost at most k draws
-    of epsilon, and the rounds' bottoms outweigh one-sided items by 1/delta together [DR19; docs/proofs/limited-rounds.md].
+    of epsilon, and the rounds' bottoms outweigh one-sided items by 1/delta together [DR19, Algorithm 1 and its
+    pay-what-you-get composition; docs/proofs/limited-rounds.md].
 
     Parameters
     ----------
@@ -38,17 +39,10 @@ class LimitedRounds(LimitedDomain):
         So many draws of so much are paid for; the first round makes them so.
     delta
         How little all items that only one neighbour has may weigh beside the bottoms of all rounds.
-    max_k, adjacency, budget
-        As of `LimitedDomain`.
-
-    References
-    ----------
-    [DR19] Algorithm 1 and its pay-what-you-get composition.
 
     Examples
     --------
-    >>> from cutline.histogram import OpenHistogram
-    >>> from cutline.privacy import Budget
+    >>> from cutline import Budget, OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> counts = OpenHistogram.from_counts({i: 2000 // (i + 1) for i in range(300)}, max_k=200)
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
@@ -109,9 +103,8 @@ class LimitedRounds(LimitedDomain):
         top = frozenset(histogram.top(k))
         if len(top) > self.k:
             return 0.0
-        if (
-            len(top) == self.k
-        ):  # only the first round can find all: after a bottom fewer draws are left than are missing
+        if len(top) == self.k:
+            # Only the first round can find all: after a bottom fewer draws are left than are missing.
             return self.first.domain.chance(histogram, k)
         return math.fsum(p for items, p in self.law_of_lists(histogram).items() if top == {*items})
 

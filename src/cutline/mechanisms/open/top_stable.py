@@ -41,7 +41,8 @@ class TopStable(Mechanism):
     instability; the first that passes is released and the rest are not tested.
 
     **Privacy.** (epsilon, delta)-DP under the stated adjacency: the sparse vector technique on 1-Lipschitz distances where
-    the sets agree, and at most delta for all ranks together where they differ [CWG20; docs/proofs/top-stable.md].
+    the sets agree, and at most delta for all ranks together where they differ [CWG20, Algorithm 1 with p1 = 0.37;
+    docs/proofs/top-stable.md]. The authors' published code compares the wrong pair of ranks; this is the algorithm as written.
 
     Parameters
     ----------
@@ -53,17 +54,10 @@ class TopStable(Mechanism):
         Of one release.
     ranks
         The order of the tests: different ranks from 1 to max_k, public. None is k down to 1.
-    adjacency, budget
-        As of every `Mechanism`.
-
-    References
-    ----------
-    [CWG20] Algorithm 1, p1 = 0.37. The authors' published code compares the wrong pair of ranks; this
-    is the algorithm as written.
 
     Examples
     --------
-    >>> from cutline.histogram import OpenHistogram
+    >>> from cutline import OpenHistogram
     >>> from cutline.sampling import SeededSource
     >>> mechanism = TopStable.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
     >>> counts = OpenHistogram.from_counts({"a": 940, "b": 933, "c": 629, "d": 628}, max_k=3)
@@ -116,19 +110,10 @@ class TopStable(Mechanism):
         max_k: int | None = None,
         ranks: tuple[int, ...] | None = None,
     ) -> Self:
-        r"""Spend the whole budget; several releases compose by optimal composition of pure steps [KOV15].
+        r"""Calibrate as `Mechanism.calibrate` says; several releases compose by optimal composition of pure steps [KOV15].
 
-        Parameters
-        ----------
-        budget
-            Total (epsilon, delta) for ``budget.releases`` releases. The share of delta that the tests get is the one that
-            makes the gap they need smallest.
-        adjacency
-            Who is protected.
-        limits
-            Fix a Rényi order and both limits instead (a ledger's filter, for all releases together).
-        k, max_k, ranks
-            See the class; ``max_k`` is k, or the largest of ``ranks``, by default.
+        The share of delta that the tests get is the one that makes the gap they need smallest. By default ``max_k`` is k, or
+        the largest of ``ranks``.
         """
         check_max_k(k if max_k is None else max_k)
         reach = max([k, *(ranks or ())]) if max_k is None else max_k
