@@ -25,6 +25,11 @@ class Parameter:
     required: bool = False
 
 
+def declare(*optional: str, required: tuple[str, ...] = ()) -> tuple[Parameter, ...]:
+    """Return the parameters of these names, the required ones first."""
+    return tuple(Parameter(name=name, required=name in required) for name in (*required, *optional))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism(ABC):
     r"""A mechanism: frozen, keyword-only, made of public parameters only.
@@ -93,7 +98,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome."""
+        """Return the exact probability of every outcome, to a relative 1e-12."""
 
     @abstractmethod
     def chance(self, histogram: Histogram, k: int) -> float:

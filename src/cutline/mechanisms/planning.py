@@ -7,7 +7,7 @@ must be to go out half of the time, or 19 times in 20; and, on a public prior hi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError
@@ -27,9 +27,9 @@ class Option:
 
     mechanism: str
     parameters: Mapping[str, Any]  # beyond the defaults
+    domains: tuple[str, ...]  # on which it can run
     gap_50: int | None  # smallest single gap that goes out with probability 0.5; None if none does
     gap_95: int | None
-    domains: tuple[str, ...]  # on which it can run
     recall: float | None = None  # on the prior, if there is one
 
     @property
@@ -39,14 +39,7 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as plain data for JSON."""
-        return {
-            "mechanism": self.mechanism,
-            "parameters": dict(self.parameters),
-            "domains": list(self.domains),
-            "gap_50": self.gap_50,
-            "gap_95": self.gap_95,
-            "recall": self.recall,
-        }
+        return {**asdict(self), "parameters": dict(self.parameters), "domains": list(self.domains)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +142,13 @@ def _option(
 ) -> Option:
     closed = domain == "closed" or "open" not in mechanism.domains
     gaps = [one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
+    gap_50, gap_95 = (None if gap > FARTHEST else gap for gap in gaps)
     return Option(
         mechanism=mechanism.name,
         parameters=parameters,
-        gap_50=None if gaps[0] > FARTHEST else gaps[0],
-        gap_95=None if gaps[1] > FARTHEST else gaps[1],
         domains=mechanism.domains,
+        gap_50=gap_50,
+        gap_95=gap_95,
         recall=None if prior is None else expected_recall(mechanism, prior, max_k=max_k, k=k),
     )
 

@@ -2,9 +2,10 @@ r"""Ways to choose the cut: the exponential mechanism on gaps, the largest gap a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from cutline.mechanisms.noise_laws import exponential_law, laplace_law, normal_l
 from cutline.privacy import Adjacency, BoundedRange, Cost, NoisyMaxGaussian, Pure, largest
 from cutline.privacy.curves.base import check_positive
 from cutline.sampling import Source, Weights, categorical, probabilities
-from cutline.sampling.noise import EXPONENTIAL, LAPLACE, NORMAL, noisy_argmax
+from cutline.sampling.noise import EXPONENTIAL, LAPLACE, NORMAL, Noise, noisy_argmax
 
 UNIT = 1 << 20
 _LARGEST = 1 << 40  # scores stay within int64: counts are below 2^42
@@ -63,17 +64,13 @@ class Preference:
             )
         if not 0 <= self.weight * self.max_k < _LARGEST:
             raise ParameterError(
-                "weight must be at least 0 and not huge",
-                f"weight={self.weight}",
-                "Try a few users per rank, like 2.",
+                "weight must be at least 0 and not huge", f"weight={self.weight}", "Try a few users per rank, like 2."
             )
         if self.weight and self.target is None:
             raise ParameterError("a weight needs a target", f"weight={self.weight}", "Pass target=k.")
         if self.target is not None and (not _whole(self.target) or not 1 <= self.target <= self.max_k):
             raise ParameterError(
-                "target must be a whole number from 1 to max_k",
-                f"target={self.target}, max_k={self.max_k}",
-                "",
+                "target must be a whole number from 1 to max_k", f"target={self.target}, max_k={self.max_k}", ""
             )
         if self.clip is not None and (not _whole(self.clip) or not 1 <= self.clip < _LARGEST):
             raise ParameterError("clip must be a whole number of at least 1", f"clip={self.clip}", "")
@@ -98,31 +95,32 @@ def _whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-class Chooser(Protocol):
+class Chooser(ABC):
     """How k is chosen from rows of scores, and what that reveals."""
 
+    __slots__ = ()
     name: ClassVar[str]
-    shows_k: ClassVar[bool]  # whether the chosen k is public even when the set is withheld
+    shows_k: ClassVar[bool] = True  # whether the chosen k is public even when the set is withheld
 
+    @abstractmethod
     def cost(self, adjacency: Adjacency) -> Cost:
         """Return the cost of the choice itself."""
-        ...
 
+    @abstractmethod
     def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
         """Return the probability of each choice."""
-        ...
 
+    @abstractmethod
     def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
         """Draw the index of a choice for each row."""
-        ...
 
-    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
+    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:  # noqa: ARG002 - most laws never jump
         """Return, per row, how many people must change before the choice's law could jump."""
-        ...
+        return np.full(scores.shape[:-1], _NEVER, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapExponential:
+class GapExponential(Chooser):
     r"""Draw k with probability proportional to ``exp(epsilon * score / gap range)``.
 
     **Privacy.** epsilon-bounded-range: scores are 1-Lipschitz in the gaps, whose changes span at most 2 under ADD_REMOVE
@@ -130,7 +128,6 @@ class GapExponential:
     """
 
     name: ClassVar[str] = "em"
-    shows_k: ClassVar[bool] = True
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -148,12 +145,9 @@ class GapExponential:
     def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
         return categorical(self._weights(scores, adjacency), rng=rng)
 
-    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:  # noqa: ARG002 - the law never jumps
-        return np.full(scores.shape[:-1], _NEVER, dtype=np.int64)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapArgmax:
+class GapArgmax(Chooser):
     r"""Take the first largest score as it is, and leave it to the test to certify that it could not have been another.
 
     **Privacy.** Free by itself: neighbours whose choices differ both have slack 0, and the slack is 1-Lipschitz, so the
@@ -167,9 +161,8 @@ class GapArgmax:
         return Cost(adjacency=adjacency)
 
     def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:  # noqa: ARG002
-        largest: IntArray = np.argmax(scores, axis=-1)
-        law: FloatArray = np.equal(np.arange(scores.shape[-1]), largest[..., None]).astype(np.float64)
-        return law
+        best = np.argmax(scores, axis=-1, keepdims=True)
+        return np.where(np.arange(scores.shape[-1]) == best, 1.0, 0.0)
 
     def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:  # noqa: ARG002
         largest: IntArray = np.argmax(scores, axis=-1)
@@ -177,13 +170,13 @@ class GapArgmax:
 
     def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
         if scores.shape[-1] == 1:
-            return np.full(scores.shape[:-1], _NEVER, dtype=np.int64)
+            return Chooser.slack(self, scores, adjacency)
         two = np.partition(scores, -2, axis=-1)[..., -2:]
         return adjacency.margin_distance(two[..., 1] - two[..., 0], unit=UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapGaussian:
+class GapGaussian(Chooser):
     r"""The k whose score is largest after adding N(0, sigma^2) to each; the paper's RNM-Gaussian.
 
     **Privacy.** At order a, the smaller of ``2 a c^2/sigma^2 + ln K/(a-1)`` and ``a K c^2/(2 sigma^2)`` for K choices that one
@@ -198,7 +191,6 @@ class GapGaussian:
     """
 
     name: ClassVar[str] = "rnm-gaussian"
-    shows_k: ClassVar[bool] = True
     sigma: float
     choices: int
 
@@ -231,9 +223,6 @@ class GapGaussian:
         self._check(scores)
         return noisy_argmax(scores, scale=Fraction(self.sigma) * UNIT, noise=NORMAL, rng=rng)
 
-    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
-        return GapExponential(epsilon=1.0).slack(scores, adjacency)  # the law never jumps
-
     def _check(self, scores: IntArray) -> None:
         if scores.shape[-1] != self.choices:
             raise ParameterError(
@@ -244,7 +233,7 @@ class GapGaussian:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapLaplace:
+class GapLaplace(Chooser):
     r"""The k whose score is largest after adding Laplace noise of scale ``gap range / epsilon`` to each.
 
     **Privacy.** epsilon-DP, and not bounded-range: charged as pure DP [docs/proofs/noisy-max.md]. The gap
@@ -252,7 +241,7 @@ class GapLaplace:
     """
 
     name: ClassVar[str] = "rnm-laplace"
-    shows_k: ClassVar[bool] = True
+    noise: ClassVar[Noise] = LAPLACE
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -272,13 +261,10 @@ class GapLaplace:
 
     def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
         scale = self.scale(adjacency)
-        return np.array([laplace_law([int(s - row.max()) / scale for s in row]) for row in scores])
+        return np.array([laplace_law([int(score) / scale for score in row - row.max()]) for row in scores])
 
     def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
-        return noisy_argmax(scores, scale=self.scale(adjacency), noise=LAPLACE, rng=rng)
-
-    def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:
-        return GapExponential(epsilon=1.0).slack(scores, adjacency)  # the law never jumps
+        return noisy_argmax(scores, scale=self.scale(adjacency), noise=self.noise, rng=rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,13 +276,11 @@ class GapPermuteAndFlip(GapLaplace):
     """
 
     name: ClassVar[str] = "permute-and-flip"
+    noise: ClassVar[Noise] = EXPONENTIAL
 
     def law(self, scores: IntArray, adjacency: Adjacency) -> FloatArray:
         scale = self.scale(adjacency)
         return np.array([exponential_law(_below_best(row, scale)) for row in scores])
-
-    def draw(self, scores: IntArray, adjacency: Adjacency, rng: Source) -> IntArray:
-        return noisy_argmax(scores, scale=self.scale(adjacency), noise=EXPONENTIAL, rng=rng)
 
 
 def _below_best(row: IntArray, scale: Fraction) -> FloatArray:

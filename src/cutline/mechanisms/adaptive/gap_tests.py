@@ -27,24 +27,19 @@ class GapTest(Protocol):
     @property
     def name(self) -> str:
         """What `StableTopK.calibrate` calls it."""
-        ...
 
     @property
     def delta(self) -> float:
         """The chance of passing where the set is unstable."""
-        ...
 
     def cost(self, adjacency: Adjacency) -> Cost:
         """Return the cost of one test."""
-        ...
 
     def chances(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of passing and of not passing, each with full relative accuracy."""
-        ...
 
     def passes(self, gaps: IntArray, slack: IntArray, adjacency: Adjacency, rng: Source) -> npt.NDArray[np.bool_]:
         """Draw the bit, exactly."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +101,7 @@ class GaussianTest:
         check_positive("sigma", self.sigma)
         if not 0 <= self.offset < math.inf:
             raise ParameterError(
-                "offset must be finite and at least 0",
-                f"offset={self.offset}",
-                "Use GaussianTest.exact or .paper.",
+                "offset must be finite and at least 0", f"offset={self.offset}", "Use GaussianTest.exact or .paper."
             )
 
     @property

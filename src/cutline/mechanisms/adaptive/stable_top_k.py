@@ -13,18 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.errors import LawTooLarge, ParameterError
+from cutline.errors import ParameterError
 from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import Chooser, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
-from cutline.mechanisms.base import Mechanism, Parameter
+from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, resolve
 
-_LARGEST_LAW = 10**5
-_LARGEST_LISTING = 2 * 10**7  # items in all sets of a law together
+_ITEMS_EACH = 200  # a law may hold this many items an outcome on average, when it has as many outcomes as can be listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +61,8 @@ class StableTopK(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
-    parameters: ClassVar[tuple[Parameter, ...]] = tuple(
-        Parameter(name=name) for name in ("max_k", "min_k", "target", "weight", "clip", "choose", "test")
+    parameters: ClassVar[tuple[Parameter, ...]] = declare(
+        "max_k", "min_k", "target", "weight", "clip", "choose", "test"
     )
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"choose": "argmax"})
 
@@ -129,7 +128,6 @@ class StableTopK(Mechanism):
         return self.preference.max_k
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome, and return it with the cost of the steps that ran."""
         chosen, passed = self.sample(histogram, 1, rng=source)
         return self.outcome(histogram, int(chosen[0]), passed=bool(passed[0])), self.cost
 
@@ -150,14 +148,10 @@ class StableTopK(Mechanism):
         return chosen, self.test.passes(gaps[0, chosen - 1], slack, self.adjacency, source)
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome, to a relative 1e-12."""
         choices = self.preference.choices
-        if 2 * len(choices) > _LARGEST_LAW or len(choices) * min(self.max_k, len(histogram.items)) > _LARGEST_LISTING:
-            raise LawTooLarge(
-                f"a law is listed up to {_LARGEST_LAW} outcomes",
-                f"max_k={self.max_k}",
-                "Lower max_k, or sample.",
-            )
+        listed = len(choices) * min(self.max_k, len(histogram.items))
+        outcomes = max(2 * len(choices), -(-listed // _ITEMS_EACH))
+        check_listable(outcomes, f"max_k={self.max_k}", "Lower max_k, or sample.")
         chance, yes, no = self.chances(histogram)
         law: dict[Outcome, float] = {}
         for i, k in enumerate(choices.tolist()):
@@ -182,7 +176,6 @@ class StableTopK(Mechanism):
         return self.chooser.law(scores, self.adjacency)[0], *self.test.chances(window, slack, self.adjacency)
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         preference = self.preference
         plain: dict[str, Any] = {"max_k": preference.max_k, "min_k": preference.min_k}
         if preference.target is not None:

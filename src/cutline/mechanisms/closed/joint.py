@@ -49,7 +49,6 @@ class JointEM(ClosedSelector):
     one_step: ClassVar[bool] = True
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self.check_domain(histogram)
         losses, sizes = count_by_loss(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(self._weigh(losses, sizes), rng=source)[0])
@@ -57,7 +56,6 @@ class JointEM(ClosedSelector):
         return self.outcome(candidates.named(ranks)), self.cost
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every sequence, to a relative 1e-12."""
         candidates = self.check_listable(histogram)
         counts, ranks = counts_by_rank(candidates), _sequences(candidates.size, self.k)
         loss = (counts[: self.k] - counts[ranks]).max(axis=1)

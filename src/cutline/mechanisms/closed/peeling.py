@@ -57,7 +57,6 @@ class PeelingEM(ClosedSelector):
         return self.outcome(candidates.named(peel(weights, self.k, rng=source).tolist())), self.cost
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every sequence, to a relative 1e-12."""
         return self.law_of_rounds(
             histogram,
             lambda scores, left: probabilities(

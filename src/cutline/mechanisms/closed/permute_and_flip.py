@@ -76,7 +76,6 @@ class PermuteAndFlip(ClosedSelector):
         return self.outcome(candidates.named(ranks)), self.cost
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every sequence, to a relative 1e-12."""
         return self.law_of_rounds(histogram, lambda scores, left: member_chances(scores, left, self.rate))
 
     def chance(self, histogram: Histogram, k: int) -> float:

@@ -67,7 +67,6 @@ class ClosedSelector(Mechanism):
 
     @property
     def cost(self) -> Cost:
-        """The cost of one release."""
         return (1 if self.one_step else self.k) * Cost.of(self.step(epsilon=self.epsilon), adjacency=self.adjacency)
 
     @property
@@ -148,7 +147,6 @@ class ClosedSelector(Mechanism):
         return Weights(scores=np.array([scores], dtype=np.int64), rate=self.rate, multiplicities=multiplicities)
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         return {"k": self.k, "epsilon": self.epsilon}
 
 

@@ -49,14 +49,12 @@ class SubsetEM(ClosedSelector):
     one_step: ClassVar[bool] = True
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome on a closed histogram, and return it with its cost."""
         candidates = self.check_domain(histogram)
         cells = Cells.of(candidates.values, candidates.multiplicities, self.k)
         drawn = int(categorical(self.weigh(cells.utilities, cells.sizes), rng=source)[0])
         return self.outcome(frozenset(candidates.named(sorted(cells.draw(drawn, source))))), self.cost
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every set, to a relative 1e-12."""
         candidates = self.check_listable(histogram)
         counts, sets = counts_by_rank(candidates), _sets(candidates.size, self.k)
         # Ranks are listed in order: the last is the worst inside, and the first place that is not its own rank was left out.
@@ -68,7 +66,6 @@ class SubsetEM(ClosedSelector):
         return self.list_law(candidates, sets.tolist(), (by_utility[utility] for utility in utilities.tolist()))
 
     def chance(self, histogram: Histogram, k: int) -> float:
-        """Return the probability that exactly the top ``k`` go out."""
         candidates = self.check_domain(histogram)
         if k != self.k:
             return 0.0

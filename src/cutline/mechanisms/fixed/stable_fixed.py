@@ -15,7 +15,7 @@ from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
-from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
+from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
 from cutline.mechanisms.calibration import spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
@@ -63,10 +63,7 @@ class StableTopKFixed(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice + one coin + k bounded-range steps"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter(name="k", required=True),
-        *(Parameter(name=name) for name in ("max_k", "weight", "share", "test")),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "weight", "share", "test", required=("k",))
 
     preference: Preference
     chooser: GapExponential
@@ -179,7 +176,6 @@ class StableTopKFixed(Mechanism):
         return continuation.outcome(continuation.draw(source), k=self.k), cost
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome, to a relative 1e-12."""
         chances, yes, no = self.first.chances(histogram)
         law: dict[Outcome, float] = {}
         from_scratch = self._continuation(histogram, self.k, passed=False).law()
@@ -236,7 +232,6 @@ class StableTopKFixed(Mechanism):
         )
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         return {
             "k": self.k,
             "max_k": int(self.max_k),

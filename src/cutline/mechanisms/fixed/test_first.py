@@ -14,7 +14,7 @@ from cutline.errors import ParameterError
 from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
-from cutline.mechanisms.base import Mechanism, Parameter, check_listable, resolve_max_k
+from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
 from cutline.mechanisms.calibration import spend
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
@@ -72,11 +72,7 @@ class TestFirst(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one or two coins, then k bounded-range steps + delta"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter(name="k", required=True),
-        Parameter(name="max_k"),
-        Parameter(name="share"),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "share", required=("k",))
 
     k: int
     max_k: int
@@ -161,7 +157,6 @@ class TestFirst(Mechanism):
         )
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome, and return it with the cost of the steps that ran."""
         check_histogram(histogram, max_k=self.max_k)
         cost = Cost(adjacency=self.adjacency)
         for planned in self.planned_tests(histogram):
@@ -174,7 +169,6 @@ class TestFirst(Mechanism):
         return continuation.outcome(continuation.draw(source), k=self.k), cost + continuation.cost(self.adjacency)
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome, to a relative 1e-12."""
         law: dict[Outcome, float] = {}
         for continuation, share in self._continuations(histogram):
             for items, chance in continuation.law().items():
@@ -220,7 +214,6 @@ class TestFirst(Mechanism):
         yield select_all(histogram, self.fallback, steps=planned.failed), reached
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         return {
             "k": self.k,
             "max_k": int(self.max_k),

@@ -3,6 +3,7 @@ r"""The top of an open domain in order: exponential mechanisms over the seen ite
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import BudgetError, DomainError
 from cutline.histogram import Histogram, Item, OpenHistogram
-from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable, check_window, resolve_max_k
+from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable, check_window, declare, resolve_max_k
 from cutline.mechanisms.calibration import INSIDE, approximate_step, log_odds_needed, spend
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, LimitedDomainDraws
 from cutline.privacy.rounding import fraction_down
@@ -61,7 +62,7 @@ class LimitedDomain(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open",)
     reference: ClassVar[str] = "DR19"
     cost_rule: ClassVar[str] = "k bounded-range steps + delta"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="k", required=True), Parameter(name="max_k"))
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", required=("k",))
 
     k: int
     max_k: int
@@ -129,7 +130,6 @@ class LimitedDomain(Mechanism):
         return LimitedDomainDraws(k=self.k, epsilon=self.epsilon, delta=self.delta)
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome, and return it with the cost of the steps that ran."""
         return self.outcome(self.sample(histogram, 1, rng=source)[0]), self.cost
 
     def outcome(self, items: tuple[Item, ...]) -> Outcome:
@@ -142,7 +142,8 @@ class LimitedDomain(Mechanism):
         groups = self._groups(histogram)
         scores = np.broadcast_to(groups.scores, (runs, len(groups.scores)))
         left = np.tile(groups.members, (runs, 1))
-        live, taken = np.arange(runs), [_Taken(groups.starts) for _ in range(runs)]
+        live = np.arange(runs)
+        taken: list[list[int]] = [[] for _ in range(runs)]  # the ranks each run has drawn, in order
         for _ in range(self.k):
             weights = Weights(scores=scores[live], rate=self._rate, multiplicities=left[live])
             drawn = categorical(weights, rng=source)
@@ -152,12 +153,11 @@ class LimitedDomain(Mechanism):
                 break
             places = integers_below(left[live, drawn].astype(np.int64), rng=source)
             for row, group, place in zip(live.tolist(), drawn.tolist(), places.tolist(), strict=True):
-                taken[row].take(group, place)
+                _take(taken[row], groups.starts[group], place)
             left[live, drawn] -= 1
-        return [tuple(groups.items[rank] for rank in one.ranks) for one in taken]
+        return [groups.named(ranks) for ranks in taken]
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome, to a relative 1e-12."""
         return {self.outcome(items): chance for items, chance in self.law_of_lists(histogram).items()}
 
     def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
@@ -212,7 +212,6 @@ class LimitedDomain(Mechanism):
         return chance if size == self.k else chance * math.exp(bottom - total)
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         return {"k": self.k, "max_k": int(self.max_k), "epsilon": self.epsilon, "delta": self.delta}
 
     @property
@@ -272,27 +271,16 @@ class _Groups:
             used[self.group_of[rank]] += 1
         return tuple(used)
 
-    def named(self, ranks: tuple[int, ...]) -> tuple[Item, ...]:
+    def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
         return tuple(self.items[rank] for rank in ranks)
 
 
-@dataclass(slots=True, repr=False, eq=False)
-class _Taken:
-    """The ranks one run has drawn, in order."""
-
-    starts: list[int]
-    ranks: list[int]
-
-    def __init__(self, starts: list[int]) -> None:
-        self.starts, self.ranks = starts, []
-
-    def take(self, group: int, place: int) -> None:
-        """Take the member of a group at this place among those that are left."""
-        rank = self.starts[group] + place
-        for taken in sorted(r for r in self.ranks if r >= self.starts[group]):
-            if taken <= rank:
-                rank += 1
-        self.ranks.append(rank)
+def _take(ranks: list[int], start: int, place: int) -> None:
+    """Add the member at this place among those left in the group that starts at this rank."""
+    rank = start + place
+    for taken in sorted(r for r in ranks if r >= start):
+        rank += taken <= rank
+    ranks.append(rank)
 
 
 def _toll(order: float, k: int, delta: float) -> float:

@@ -7,7 +7,6 @@ never made are pooled into 23 of a larger epsilon, on the items not yet listed; 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -57,16 +56,21 @@ class LimitedRounds(LimitedDomain):
     def __post_init__(self) -> None:
         LimitedDomain.__post_init__(self)  # super() does not see through slots
         check_positive("epsilon", self.epsilon * math.sqrt(self.k))  # one draw that costs as much as all
-        for _ in self._longest():  # so every round can be built, whatever will be found
-            pass
+        going: Round | None = self.first
+        while going is not None:  # a run that finds nothing: no run has more rounds, so all of them can be built
+            going = going.after(0)
 
     @property
     def first(self) -> Round:
         """The first round."""
         return Round.of(self._as_one, left=Fraction(self.delta))
 
+    @property
+    def _as_one(self) -> LimitedDomain:
+        """Limited Domain with the same parameters: the price, not a round."""
+        return LimitedDomain(**self.public_parameters(), adjacency=self.adjacency)
+
     def sample(self, histogram: Histogram, runs: int, *, rng: Source | None = None) -> list[tuple[Item, ...]]:
-        """Draw ``runs`` independent lists; for simulations, since each run is a release of its own."""
         source = resolve(rng)
         return [self._list(histogram, source) for _ in range(runs)]
 
@@ -81,7 +85,6 @@ class LimitedRounds(LimitedDomain):
         return items
 
     def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
-        """Return the exact probability of every list, to a relative 1e-12."""
         counts = self._require_open(histogram)
 
         @cache
@@ -107,20 +110,6 @@ class LimitedRounds(LimitedDomain):
             # Only the first round can find all: after a bottom fewer draws are left than are missing.
             return self.first.domain.chance(histogram, k)
         return math.fsum(p for items, p in self.law_of_lists(histogram).items() if top == {*items})
-
-    @property
-    def _as_one(self) -> LimitedDomain:
-        """Limited Domain with the same parameters: the price, not a round."""
-        return LimitedDomain(
-            k=self.k, max_k=self.max_k, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
-        )
-
-    def _longest(self) -> Iterator[Round]:
-        """Yield the rounds of a run that finds nothing: no run has more, or leaves less delta."""
-        going: Round | None = self.first
-        while going is not None:
-            yield going
-            going = going.after(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from flint import arb
 from cutline.arrays import IntArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
-from cutline.mechanisms.base import Mechanism, Parameter
+from cutline.mechanisms.base import Mechanism, Parameter, declare
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, inner_share, largest_pure
 from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
@@ -71,11 +71,7 @@ class TopStable(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "CWG20"
     cost_rule: ClassVar[str] = "one (eps, delta) step"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter(name="k", required=True),
-        Parameter(name="max_k"),
-        Parameter(name="ranks"),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "ranks", required=("k",))
 
     k: int
     max_k: int
@@ -139,7 +135,6 @@ class TopStable(Mechanism):
         return tail_within(self.delta, self.max_k)
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome, and return it with the cost of the steps that ran."""
         k = int(self.sample(histogram, 1, rng=source)[0])
         return self.outcome(histogram, k), self.cost
 
@@ -170,7 +165,6 @@ class TopStable(Mechanism):
         return distances
 
     def law(self, histogram: Histogram) -> Law:
-        """Return the exact probability of every outcome, to a relative 1e-12."""
         if len(self.tested) > _LARGEST_LAW:
             raise LawTooLarge(
                 f"a law of Top Stable is integrated for up to {_LARGEST_LAW} ranks",
@@ -193,7 +187,6 @@ class TopStable(Mechanism):
         return first_pass_law([d * unit for d in distances], threshold=self.delta_q, ratio=RATIO, wanted=wanted)
 
     def public_parameters(self) -> dict[str, Any]:
-        """Return the mechanism's own parameters as plain data."""
         ranks = {} if self.ranks is None else {"ranks": list(self.ranks)}
         return {"k": int(self.k), "max_k": int(self.max_k), **ranks, "epsilon": self.epsilon, "delta": self.delta}
 
