@@ -68,6 +68,11 @@ def split_evenly(limits: Filter, releases: int) -> Filter:
     )
 
 
+def part_of(limits: Filter, share: float) -> Filter:
+    """Return this share of both limits, at the same order."""
+    return Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+
+
 def inner_share(t: float) -> float:
     """Return a share strictly between 0 and 1 for any real number: the logistic function, cut off far out."""
     return 1 / (1 + math.exp(max(-20.0, min(20.0, -t))))
@@ -100,25 +105,10 @@ def search_limits(
     simplex: Simplex = Simplex(),  # noqa: B008 - frozen
     advice: str = "Raise epsilon or delta, plan fewer releases, or lower k.",
 ) -> Proposal:
-    r"""Return the order and the share of delta at which the least is needed, and the part of a first step if asked.
+    r"""Return the order and the share of delta at which the least is needed; raise with ``advice`` if nothing can be built.
 
-    Parameters
-    ----------
-    budget
-        Total (epsilon, delta) for ``budget.releases`` releases.
-    needed
-        The gap needed within a proposal; infinite or at least 1e15 if nothing can be built there.
-    with_part
-        Whether the Rényi limit is also split between two steps.
-    simplex
-        How the search starts and stops.
-    advice
-        What to do if nothing can be built.
-
-    Raises
-    ------
-    BudgetError
-        If nothing can be built within the budget.
+    ``needed`` returns the gap needed within a proposal, infinite or at least 1e15 if nothing can be built there. With
+    ``with_part`` the Rényi limit is also split, between a first step and the rest.
     """
     from scipy.optimize import minimize
 
@@ -180,24 +170,11 @@ def follow_best_order(
 
 
 def spend(
-    budget: Budget,
-    limits: Filter | None,
-    *,
-    needed: Callable[[Filter], float],
-    build: Callable[[Filter], _M],
+    budget: Budget, limits: Filter | None, *, needed: Callable[[Filter], float], build: Callable[[Filter], _M]
 ) -> _M:
-    r"""Return the mechanism that spends a budget best, or a filter's limits.
+    """Return the mechanism that spends a budget best, or a ledger's limits for all releases together.
 
-    Parameters
-    ----------
-    budget
-        Total (epsilon, delta) for ``budget.releases`` releases.
-    limits
-        A ledger's filter for all releases together, or None to search order and share of delta.
-    needed
-        The gap needed within the limits of one release; infinite or at least 1e15 if nothing can be built there.
-    build
-        Builds the mechanism within the limits of one release.
+    ``needed`` and ``build`` take the limits of one release: ``needed`` as in `search_limits`, ``build`` builds for real.
     """
     if limits is not None:
         check_limits(budget, limits)

@@ -140,12 +140,8 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
         return asked
     source = resolve(rng)
     counts = noisy.counts(histogram, release.items, rng=source)
-    return replace(
-        asked,
-        counts=counts,
-        cost=release.cost + noisy.cost_of(len(counts)),
-        seeded=release.seeded or source.seeded,
-    )
+    cost = release.cost + noisy.cost_of(len(counts))
+    return replace(asked, counts=counts, cost=cost, seeded=release.seeded or source.seeded)
 
 
 def calibrate_with_counts(
@@ -163,20 +159,8 @@ def calibrate_with_counts(
     **Privacy.** One filter is fixed, by the caller or by the Rényi order and delta that the mechanism asks for alone, and its
     Rényi limit is split, so that the sum of both costs stays within the budget for all its releases.
 
-    Parameters
-    ----------
-    kind
-        A registered mechanism class.
-    budget
-        Total (epsilon, delta) for ``budget.releases`` releases, each with its counts.
-    counted
-        The largest set that can go out.
-    share
-        What the counts take of the Rényi limit, between 0 and 1.
-    limits
-        A ledger's filter for all releases together, or None to find a good one.
-    adjacency, declared
-        As for ``kind.calibrate``.
+    ``counted`` is the largest set that can go out, and ``share`` what the counts take of the Rényi limit. The other parameters
+    are those of ``kind.calibrate``.
     """
     if not 0 < share < 1:
         raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.2.")
@@ -214,17 +198,16 @@ def true_counts(histogram: Histogram, items: list[Item]) -> IntArray:
     ranks = _ranks(histogram, items)
     if isinstance(histogram, OpenHistogram):
         floor = int(histogram.counts[-1])
-        return np.array(
-            [histogram.counts[r] if r is not None else floor for r in map(ranks.get, items)], dtype=np.int64
-        )
+        found = [histogram.counts[ranks[item]] if item in ranks else floor for item in items]
+        return np.array(found, dtype=np.int64)
     if len(ranks) < len(items):
         raise ParameterError(
             "counted items must be among the candidates", "another item", "Use the histogram of the release."
         )
     ends = np.cumsum(histogram.multiplicities)
     places = np.searchsorted(ends, np.array([ranks[item] for item in items], dtype=np.int64), side="right")
-    found: IntArray = histogram.values[places]
-    return found
+    counts: IntArray = histogram.values[places]
+    return counts
 
 
 def _ranks(histogram: Histogram, items: list[Item]) -> dict[Item, int]:

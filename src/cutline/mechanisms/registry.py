@@ -56,24 +56,8 @@ def calibrate(
 ) -> Mechanism:
     """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
 
-    Parameters
-    ----------
-    name
-        A registered name.
-    budget
-        What it may spend.
-    adjacency
-        Who is protected.
-    closed
-        Whether it will be given a closed domain; None if that is not known yet.
-    candidates
-        How many candidates a closed domain has; passed on if the mechanism declares it.
-    k
-        How many items to release; for mechanisms that are told.
-    max_k
-        How many ranks are counted; passed on if the mechanism declares it.
-    **declared
-        The mechanism's own parameters.
+    ``closed`` says whether it will be given a closed domain, None if that is not known yet. ``candidates`` (how many a closed
+    domain has) and ``max_k`` are passed on if the mechanism declares them; ``declared`` are its own parameters.
     """
     kind, parameters = check_parameters(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **declared)
     return kind.calibrate(budget, adjacency=Adjacency.parse(adjacency), **parameters)

@@ -209,13 +209,12 @@ class _Study:
         """Return the chance to pass as a smooth function of the gap."""
         change, limits = self.adjacency.gap_change, proposal.limits
         rdp = (1 - proposal.part) * limits.rdp
+        # An argmax choice must also win over the runner-up, whose gap is 0: the margin is the gap itself.
+        margin = change if self.draws or self.choices == 1 else self.adjacency.gap_range
         if self.test == "laplace":
             scale = change / LaplaceTest.within(order=limits.order, rdp=rdp, delta=min(limits.delta, 0.5)).epsilon
             threshold = scale * math.log(1 / (2 * min(limits.delta, 0.5)))
-            change = change if self.draws or self.choices == 1 else self.adjacency.gap_range
-            return lambda gap: _laplace_tail(
-                ((gap - change) / (change / self.adjacency.gap_change) - threshold) / scale
-            )
+            return lambda gap: _laplace_tail(((gap - margin) / (margin / change) - threshold) / scale)
         if self.test != "table":
             from scipy.special import ndtr
 
@@ -223,9 +222,7 @@ class _Study:
             sigma = _sigma(limits.order, rdp, offset, self.adjacency)
             return lambda gap: float(ndtr((gap - change) / sigma - offset))
         steps, logits = _table_profile(limits.order, rdp, limits.delta)
-        # An argmax choice must also win over the runner-up, whose gap is 0: the margin is the gap itself.
-        change = change if self.draws or self.choices == 1 else self.adjacency.gap_range
-        return lambda gap: _logistic(float(np.interp((gap - change) / change, steps, logits)))
+        return lambda gap: _logistic(float(np.interp((gap - margin) / margin, steps, logits)))
 
 
 def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> float:
@@ -241,7 +238,6 @@ def _sigma(order: float, rdp: float, offset: float, adjacency: Adjacency) -> flo
 
 
 def _laplace_tail(x: float) -> float:
-    """Return the chance that Laplace noise of scale 1 exceeds -x."""
     return 1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2
 
 

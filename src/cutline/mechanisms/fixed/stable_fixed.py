@@ -16,7 +16,7 @@ from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
-from cutline.mechanisms.calibration import spend, stretch_epsilon
+from cutline.mechanisms.calibration import part_of, spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
@@ -112,14 +112,10 @@ class StableTopKFixed(Mechanism):
         if not 0 < share < 1:
             raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.5.")
 
-        def needed(limits: Filter) -> float:
-            rest = Filter(order=limits.order, rdp=(1 - share) * limits.rdp, delta=(1 - share) * limits.delta)
-            return gap_needed(rest, k=k, max_k=ranks)
-
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            part = Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+            first = part_of(limits, share)
             chooser, gap_test = calibrate_parts(
-                replace(budget, releases=1), part, adjacency=adjacency, choices=max(ranks, 2), choose="em", test=test
+                replace(budget, releases=1), first, adjacency=adjacency, choices=max(ranks, 2), choose="em", test=test
             )
             assert isinstance(chooser, GapExponential)  # noqa: S101 - em draws
             rest = rest_of(limits, chooser.cost(adjacency) + gap_test.cost(adjacency))
@@ -134,6 +130,9 @@ class StableTopKFixed(Mechanism):
                 adjacency=adjacency,
                 budget=budget,
             )
+
+        def needed(limits: Filter) -> float:
+            return gap_needed(part_of(limits, 1 - share), k=k, max_k=ranks)
 
         return spend(budget, limits, needed=needed, build=build)
 
@@ -171,16 +170,16 @@ class StableTopKFixed(Mechanism):
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         check_histogram(histogram, max_k=self.max_k)
         cuts, passed = self.first.sample(histogram, 1, rng=source)
-        continuation = self._continuation(histogram, int(cuts[0]), passed=bool(passed[0]))
+        continuation = self.continue_after(histogram, int(cuts[0]), passed=bool(passed[0]))
         cost = self.first.cost + continuation.cost(self.adjacency)
         return continuation.outcome(continuation.draw(source), k=self.k), cost
 
     def law(self, histogram: Histogram) -> Law:
         chances, yes, no = self.first.chances(histogram)
         law: dict[Outcome, float] = {}
-        from_scratch = self._continuation(histogram, self.k, passed=False).law()
+        from_scratch = self.continue_after(histogram, self.k, passed=False).law()
         for i, cut in enumerate(self.preference.choices.tolist()):
-            stable, unstable = (self._continuation(histogram, cut, passed=passed) for passed in (True, False))
+            stable, unstable = (self.continue_after(histogram, cut, passed=passed) for passed in (True, False))
             for items, p in stable.law().items():
                 law[stable.outcome(items, k=self.k)] = float(chances[i] * yes[i]) * p
             for items, p in from_scratch.items():
@@ -191,19 +190,15 @@ class StableTopKFixed(Mechanism):
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out, whichever cut was drawn."""
         chances, yes, no = self.first.chances(histogram)
-        scratch = self._continuation(histogram, self.k, passed=False).chance(k)
+        scratch = self.continue_after(histogram, self.k, passed=False).chance(k)
         total = 0.0
         for i, cut in enumerate(self.preference.choices.tolist()):
             if chances[i] * yes[i] > 0:
-                total += float(chances[i] * yes[i]) * self._continuation(histogram, cut, passed=True).chance(k)
+                total += float(chances[i] * yes[i]) * self.continue_after(histogram, cut, passed=True).chance(k)
             total += float(chances[i] * no[i]) * scratch
         return total
 
-    def continue_after(self, histogram: Histogram, cut: int) -> Continuation:
-        """Return how a run goes on once the set above the cut has passed its test; for simulations of many runs at once."""
-        return self._continuation(histogram, cut, passed=True)
-
-    def _continuation(self, histogram: Histogram, cut: int, *, passed: bool) -> Continuation:
+    def continue_after(self, histogram: Histogram, cut: int, *, passed: bool = True) -> Continuation:
         """Return how it goes on after cut and test; depends on the histogram only through what the cut released."""
         steps: tuple[str, ...] = (f"choose {cut}", "test")
         if not passed:

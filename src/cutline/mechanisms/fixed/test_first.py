@@ -15,7 +15,7 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
-from cutline.mechanisms.calibration import spend
+from cutline.mechanisms.calibration import part_of, spend
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
@@ -118,10 +118,6 @@ class TestFirst(Mechanism):
             raise ParameterError("share must be above 0 and at most 0.5", f"share={share}", "Try share=0.05.")
         rest = 1 - (share if k == 1 else (1 + _NEARBY) * share)
 
-        def needed(limits: Filter) -> float:
-            left = Filter(order=limits.order, rdp=rest * limits.rdp, delta=rest * limits.delta)
-            return gap_needed(left, k=k, max_k=ranks)
-
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
             test = _test(limits, share)
             nearby = _test(limits, _NEARBY * share) if k > 1 else None
@@ -137,6 +133,9 @@ class TestFirst(Mechanism):
                 adjacency=adjacency,
                 budget=budget,
             )
+
+        def needed(limits: Filter) -> float:
+            return gap_needed(part_of(limits, rest), k=k, max_k=ranks)
 
         return spend(budget, limits, needed=needed, build=build)
 
@@ -238,4 +237,5 @@ class PlannedTest:
 
 def _test(limits: Filter, share: float) -> TableTest:
     """Return the table test that spends this share of the limits."""
-    return TableTest(table=BitTable.stability(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta))
+    part = part_of(limits, share)
+    return TableTest(table=BitTable.stability(order=part.order, rdp=part.rdp, delta=part.delta))
