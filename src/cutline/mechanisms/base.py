@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
 from cutline.privacy import Adjacency, Budget, Cost
+from cutline.privacy.curves.base import check_whole
 from cutline.release import Law, Outcome, Release
 from cutline.sampling import Source, resolve
 
@@ -129,9 +128,7 @@ class Mechanism(ABC):
 
 def check_k(k: int) -> int:
     """Return k as an integer; raise if it is not a whole number of at least 1."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError("k must be a whole number of at least 1", f"k={k}", "Try k=10.")
-    return int(k)
+    return check_whole("k", k, "Try k=10.")
 
 
 def check_window(k: int, max_k: int) -> None:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from cutline.errors import BudgetError
+from cutline.mechanisms.base import Mechanism
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.base import check_order, check_positive
@@ -39,12 +40,7 @@ _MOST_STEPS = 10_000  # of the optimal composition of pure steps: its terms grow
 Step: TypeAlias = type[BoundedRange] | type[Pure]
 
 
-class _Priced(Protocol):
-    @property
-    def cost(self) -> Cost: ...
-
-
-_M = TypeVar("_M", bound=_Priced)
+_M = TypeVar("_M", bound=Mechanism)
 _T = TypeVar("_T")
 
 
@@ -87,28 +83,21 @@ class Proposal:
     part: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simplex:
-    """How the search starts and when it stops: first step in the log-odds of delta's share, tolerances, evaluations."""
-
-    delta_step: float = -1.5
-    tolerance: float = 1e-4
-    objective_tolerance: float = 1e-6
-    evaluations: int = 200
-
-
 def search_limits(
     budget: Budget,
     needed: Callable[[Proposal], float],
     *,
     with_part: bool = False,
-    simplex: Simplex = Simplex(),  # noqa: B008 - frozen
+    delta_step: float = -1.5,
+    tolerances: tuple[float, float] = (1e-4, 1e-6),
+    evaluations: int = 200,
     advice: str = "Raise epsilon or delta, plan fewer releases, or lower k.",
 ) -> Proposal:
     r"""Return the order and the share of delta at which the least is needed; raise with ``advice`` if nothing can be built.
 
     ``needed`` returns the gap needed within a proposal, infinite or at least 1e15 if nothing can be built there. With
-    ``with_part`` the Rényi limit is also split, between a first step and the rest.
+    ``with_part`` the Rényi limit is also split, between a first step and the rest. The simplex starts with ``delta_step`` in
+    the log-odds of delta's share, and stops at the ``tolerances`` of its points and of what is needed.
     """
     from scipy.optimize import minimize
 
@@ -128,7 +117,7 @@ def search_limits(
         return min(needed(proposal), FAILURE)
 
     typical = math.log(2 * math.log(1 / budget.delta) / budget.epsilon + 1)
-    moves = np.array([[0.0, 0.0, 0.0], [0.7, 0.0, 0.0], [0.0, simplex.delta_step, 0.0], [0.0, 0.0, 0.8]])
+    moves = np.array([[0.0, 0.0, 0.0], [0.7, 0.0, 0.0], [0.0, delta_step, 0.0], [0.0, 0.0, 0.8]])
     size = 3 if with_part else 2
     tries = [
         minimize(
@@ -136,9 +125,9 @@ def search_limits(
             [order, -1.0, 0.5][:size],
             method="Nelder-Mead",
             options={
-                "xatol": simplex.tolerance,
-                "fatol": simplex.objective_tolerance,
-                "maxfev": simplex.evaluations,
+                "xatol": tolerances[0],
+                "fatol": tolerances[1],
+                "maxfev": evaluations,
                 "initial_simplex": (np.array([order, -1.0, 0.5]) + moves)[: size + 1, :size],
             },
         )

@@ -5,6 +5,7 @@ It prices the whole mechanism, choosing k included, by one public number; calibr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -21,11 +22,7 @@ def smallest(holds: Callable[[int], bool]) -> int:
         high *= 2
         if high > FARTHEST:
             return high
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=holds)
 
 
 def one_gap(

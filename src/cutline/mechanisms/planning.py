@@ -126,31 +126,21 @@ def plan(
         public = {name: value for name, value in {"k": k, "max_k": max_k}.items() if kind.accepts(name)}
         for parameters in kind.variants:
             mechanism = kind.calibrate(budget, adjacency=adjacency, **public, **parameters)
-            options.append(_option(mechanism, parameters, k=k, max_k=max_k, domain=domain, prior=prior))
+            closed = domain == "closed" or "open" not in kind.domains
+            gap_50, gap_95 = (
+                one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)
+            )
+            option = Option(
+                mechanism=kind.name,
+                parameters=parameters,
+                domains=kind.domains,
+                gap_50=None if gap_50 > FARTHEST else gap_50,
+                gap_95=None if gap_95 > FARTHEST else gap_95,
+                recall=None if prior is None else expected_recall(mechanism, prior, max_k=max_k, k=k),
+            )
+            options.append(option)
     ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
     return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
-
-
-def _option(
-    mechanism: Mechanism,
-    parameters: Mapping[str, Any],
-    *,
-    k: int | None,
-    max_k: int,
-    domain: str | None,
-    prior: Histogram | None,
-) -> Option:
-    closed = domain == "closed" or "open" not in mechanism.domains
-    gaps = [one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)]
-    gap_50, gap_95 = (None if gap > FARTHEST else gap for gap in gaps)
-    return Option(
-        mechanism=mechanism.name,
-        parameters=parameters,
-        domains=mechanism.domains,
-        gap_50=gap_50,
-        gap_95=gap_95,
-        recall=None if prior is None else expected_recall(mechanism, prior, max_k=max_k, k=k),
-    )
 
 
 def expected_recall(mechanism: Mechanism, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:

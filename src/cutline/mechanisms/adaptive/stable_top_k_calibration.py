@@ -37,7 +37,6 @@ from cutline.mechanisms.calibration import (
     INSIDE,
     SUCCESS,
     Proposal,
-    Simplex,
     check_limits,
     inner_share,
     search_limits,
@@ -87,7 +86,9 @@ def calibrate_parts(
         budget,
         study.gap_needed,
         with_part=study.draws,
-        simplex=Simplex(delta_step=-2.0, tolerance=2e-3, objective_tolerance=2e-3, evaluations=220),
+        delta_step=-2.0,
+        tolerances=(2e-3, 2e-3),
+        evaluations=220,
         advice="Raise epsilon or delta, or plan fewer releases.",
     )
     parts = study.build(found)

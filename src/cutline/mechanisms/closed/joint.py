@@ -6,15 +6,14 @@ import math
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
-from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank, list_ranks
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities
@@ -57,7 +56,7 @@ class JointEM(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         candidates = self.check_listable(histogram)
-        counts, ranks = counts_by_rank(candidates), _sequences(candidates.size, self.k)
+        counts, ranks = counts_by_rank(candidates), list_ranks(candidates.size, self.k, ordered=True)
         loss = (counts[: self.k] - counts[ranks]).max(axis=1)
         losses, sizes = count_by_loss(candidates.values, candidates.multiplicities, self.k)
         chances = probabilities(self._weigh(losses, sizes))[0] / np.array(sizes, dtype=np.float64)
@@ -152,8 +151,3 @@ def _free(pick: int, taken: list[int]) -> int:
     while (shifted := pick + bisect_right(taken, rank)) != rank:
         rank = shifted
     return rank
-
-
-@lru_cache(maxsize=16)
-def _sequences(size: int, k: int) -> IntArray:
-    return np.array(list(permutations(range(size), k)), dtype=np.int64)

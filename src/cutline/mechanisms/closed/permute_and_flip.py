@@ -3,7 +3,6 @@ r"""Draw k candidates one after the other by permute-and-flip: never a worse exp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -141,8 +140,7 @@ def _quadrature(members: int) -> tuple[FloatArray, FloatArray]:
 
 def _advance(states: dict[tuple[int, ...], float], each: FloatArray) -> dict[tuple[int, ...], float]:
     following: dict[tuple[int, ...], float] = {}
-    moves: Iterable[tuple[tuple[tuple[int, ...], float], list[float]]] = zip(states.items(), each.tolist(), strict=True)
-    for (state, chance), row in moves:
+    for (state, chance), row in zip(states.items(), each.tolist(), strict=True):
         for group, step in enumerate(row):
             if step > 0:
                 after = (*state[:group], state[group] + 1, *state[group + 1 :])

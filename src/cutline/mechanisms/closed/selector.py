@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import Any, ClassVar, Self
 
@@ -153,6 +154,12 @@ class ClosedSelector(Mechanism):
 def counts_by_rank(histogram: ClosedHistogram) -> IntArray:
     """Return one count per candidate, descending; for small domains."""
     return np.repeat(histogram.values, histogram.multiplicities)
+
+
+@lru_cache(maxsize=16)
+def list_ranks(size: int, k: int, *, ordered: bool) -> IntArray:
+    """Return the ranks of every outcome, a row each."""
+    return np.array(list(permutations(range(size), k) if ordered else combinations(range(size), k)), dtype=np.int64)
 
 
 def countable(size: int, *, k: int) -> bool:

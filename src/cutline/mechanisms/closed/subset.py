@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
 from typing import ClassVar, Self
 
 import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.histogram import Histogram
-from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank
+from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank, list_ranks
 from cutline.privacy import Cost
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, categorical, probabilities
@@ -56,7 +54,7 @@ class SubsetEM(ClosedSelector):
 
     def law(self, histogram: Histogram) -> Law:
         candidates = self.check_listable(histogram)
-        counts, sets = counts_by_rank(candidates), _sets(candidates.size, self.k)
+        counts, sets = counts_by_rank(candidates), list_ranks(candidates.size, self.k, ordered=False)
         # Ranks are listed in order: the last is the worst inside, and the first place that is not its own rank was left out.
         missing = np.where(sets == np.arange(self.k), self.k, np.arange(self.k)).min(axis=1)
         utilities = counts[sets[:, -1]] - counts[missing]
@@ -122,8 +120,3 @@ class Cells:
         end = bisect_left(range(first + 1, last), pick + 1, key=lambda i: ending_by(out, i)) + first + 1
         between = subset(self.k - out - 1, end - out - 2, rng=source)
         return {*range(out), *(out + 1 + rank for rank in between), end - 1}
-
-
-@lru_cache(maxsize=16)
-def _sets(size: int, k: int) -> IntArray:
-    return np.array(list(combinations(range(size), k)), dtype=np.int64)
