@@ -150,7 +150,6 @@ def _trapezoid(values: FloatArray, times: npt.NDArray[np.int64], strip: float) -
     from scipy.special import log_ndtr
 
     step = strip / _STEPS
-
     x = np.arange(_LEFT, _RIGHT, step)[:, None] - values
     density = -(x**2) / 2 - math.log(2 * math.pi) / 2
     below = log_ndtr(x)

@@ -43,8 +43,6 @@ class NoisyCounts:
         Standard deviation of the noise.
     max_k
         The largest set that may be counted.
-    adjacency
-        Who is protected.
 
     Examples
     --------

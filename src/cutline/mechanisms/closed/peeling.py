@@ -46,10 +46,6 @@ class PeelingEM(ClosedSelector):
     steps: ClassVar[tuple[str, ...]] = ("peel",)
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome on a closed histogram, and return it with its cost.
-
-        The time grows with the number of distinct counts, not of candidates; k names are looked up.
-        """
         candidates = self.check_domain(histogram)
         weights = Weights(
             scores=candidates.values[None, :], rate=self.rate, multiplicities=candidates.multiplicities[None, :]

@@ -53,10 +53,6 @@ class PermuteAndFlip(ClosedSelector):
     step: ClassVar[Step] = Pure
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
-        """Draw one outcome on a closed histogram, and return it with its cost.
-
-        The time of a round grows with the number of distinct counts, not of candidates; k names are looked up.
-        """
         candidates = self.check_domain(histogram)
         left, values = candidates.multiplicities.copy(), candidates.values
         starts = np.cumsum(left) - left

@@ -42,16 +42,12 @@ class TestFirst(Mechanism):
 
     Parameters
     ----------
-    k
-        How many items.
-    max_k
-        How many ranks may be candidates on an open domain; public, at least k.
+    k, max_k, epsilon, delta
+        Of the fallback, as in `LimitedDomain`; epsilon is that of one draw on either domain.
     test
         The stability test at k.
     nearby
         The stability test of the largest gap a little under k; None to leave it out, as it must be with k = 1.
-    epsilon, delta
-        Of the fallback: epsilon of one draw on either domain, delta of Limited Domain.
 
     Examples
     --------
@@ -102,15 +98,9 @@ class TestFirst(Mechanism):
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
-        The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain.
-
-        Parameters
-        ----------
-        max_k
-            ``max(100, 10 k)`` by default.
-        share
-            The part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
-            much.
+        The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain. ``share`` is the
+        part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as much. By
+        default ``max_k`` is ``max(100, 10 k)``.
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
