@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from cutline.errors import EngineError, ParameterError
 from cutline.pate import OptimalVote
-from cutline.pate.teachers import Shard, ballot, count_votes, rehearse
+from cutline.pate.teachers import Shard, ballot, count_votes, fit_labels, predict_labels, rehearse
 from cutline.privacy import Budget
 
 rng = np.random.default_rng(0)
@@ -233,3 +233,11 @@ def test_a_worker_that_dies_says_nothing():
     with pytest.raises(EngineError, match="withheld") as caught:
         count_votes(Dying(), [shard(slice(None))] * 2, PUBLIC, aggregator=vote_of(2), n_jobs=2)
     assert caught.value.__suppress_context__
+
+
+def test_hundreds_of_labels_are_learnt_as_well_as_few():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 20))
+    labels = np.greater(features @ rng.normal(size=(20, 300)), 0).astype(np.int8)
+    model = fit_labels(RidgeClassifier(), features, labels)
+    assert (predict_labels(model, features, 300) == labels).mean() > 0.9  # as int8, half: nothing learnt

@@ -1,7 +1,8 @@
 r"""From teachers' ballots to the counts an aggregator reads. Every rule here reads one ballot alone.
 
 A ballot is a row of zeros and ones, one for each label; anything but 0 is a one. A teacher who does not vote counts as a
-ballot of zeros. Shapes and types are public and checked; what the ballots say is private and never refused.
+ballot of zeros. Ballots are booleans or integers of shape (teachers, queries, labels). Shapes and types are public and
+checked; what the ballots say is private and never refused.
 """
 
 from __future__ import annotations
@@ -20,17 +21,7 @@ MOST_POWERSET_LABELS = 16  # 65,536 sets
 
 
 def count_ballots(ballots: Ballots) -> IntArray:
-    r"""Return how many teachers gave each label to each query.
-
-    Parameters
-    ----------
-    ballots
-        Booleans or integers, shape (teachers, queries, labels).
-
-    Returns
-    -------
-    IntArray
-        Shape (queries, labels). Counts of disjoint groups of teachers add up.
+    r"""Return how many teachers gave each label to each query, (queries, labels); counts of disjoint groups of teachers add up.
 
     Examples
     --------
@@ -50,7 +41,7 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
     Parameters
     ----------
     ballots
-        Booleans or integers, shape (teachers, queries, labels).
+        See `cutline.pate.ballots`.
     scores
         How sure each teacher is of each label, the same shape; None ranks by label index alone. A score that is not a number
         comes last.
@@ -77,17 +68,9 @@ def limit_ballots(ballots: Ballots, scores: npt.ArrayLike | None, tau: int) -> B
 
 
 def count_powersets(ballots: Ballots) -> IntArray:
-    r"""Return how many teachers gave exactly each set of labels to each query.
+    r"""Return how many teachers gave exactly each set of at most 16 labels to each query, (queries, 2^labels).
 
-    Parameters
-    ----------
-    ballots
-        Booleans or integers, shape (teachers, queries, labels), of at most 16 labels.
-
-    Returns
-    -------
-    IntArray
-        Shape (queries, 2^labels); the set's number has bit i for label i.
+    A set's number has bit i for label i.
 
     Examples
     --------

@@ -187,11 +187,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Raises
         ------
-        ParameterError
-            For a public reason: a parameter, the shape or declared type of an array, a teacher that cannot learn
-            public examples.
-        BudgetError
-            If the budget, or the ledger, cannot pay for so many public examples.
+        CutlineError
+            For a public reason only: a parameter, the shape or declared type of an array, a teacher that cannot learn
+            public examples, a budget that cannot pay for so many of them.
         UnsettledError
             If the ledger broke down after it had charged in full. The classifier is fitted all the same.
         """
@@ -202,9 +200,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
         teacher, public = self._check_teacher(), self._read_public(X_public)
-        queries, source = public.shape[0], SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
+        source = SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
         asked = quote_labels(
-            queries=queries,
+            queries=public.shape[0],
             labels=targets.shape[1],
             teachers=self.n_teachers,
             aggregator=self.aggregator,

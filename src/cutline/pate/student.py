@@ -15,7 +15,7 @@ import numpy as np
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.pate.labels import MISSING
-from cutline.pate.predictions import fit_labels, predict_labels, predict_probabilities, seeded_clone, takes_many_labels
+from cutline.pate.teachers import fit_labels, predict_labels, predict_probabilities, seeded_clone, takes_many_labels
 
 Missing = Literal["skip", "mark"]
 
@@ -26,19 +26,10 @@ class LabelWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Student:
-    r"""A fitted student: models with the labels each answers, and a constant for the labels nobody could learn.
+    """A fitted student: models with the labels each answers, and a constant for the labels nobody could learn."""
 
-    Parameters
-    ----------
-    models
-        Pairs of label indices and the classifier fitted for them.
-    constants
-        The probability that each label is set, by Laplace's rule from the released values; counts only where no model
-        answers.
-    """
-
-    models: tuple[tuple[tuple[int, ...], Any], ...]
-    constants: tuple[float, ...]
+    models: tuple[tuple[tuple[int, ...], Any], ...]  # pairs of label indices and the classifier fitted for them
+    constants: tuple[float, ...]  # the probability that each label is set, by Laplace's rule from the released values
 
     def predict(self, features: Any) -> Int8Array:
         """Return the labels, (examples, labels) of 0 and 1."""
@@ -58,16 +49,10 @@ class Student:
 def fit_student(
     template: Any, features: Any, labels: Int8Array, *, missing: Missing = "skip", seed: int = 0
 ) -> Student:
-    r"""Train the student on labels with holes.
+    r"""Train a copy of the template on public examples and their released labels: 1, 0, or -1 where missing.
 
     Parameters
     ----------
-    template
-        An unfitted classifier.
-    features
-        The public examples.
-    labels
-        Their released labels, (examples, labels): 1, 0, or -1 where missing.
     missing
         ``"skip"``: a label is learnt from the examples that have it; labels are learnt together where the classifier
         can and no example is partly labelled, else one by one. ``"mark"``: all examples are given, with -1 for a

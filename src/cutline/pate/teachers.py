@@ -5,6 +5,9 @@ teacher's number alone. Nothing is fitted on all private records, no teacher is 
 does can stop the others: one that cannot learn (no records, one class, an exception) votes for the majority of its
 own records. So one record changes one ballot and nothing else. What a teacher warns or raises depends on its records
 and is not shown; mistakes in the teacher's own settings are found before, by a `rehearse` on public examples.
+
+At the end are the functions that fit a classifier and read its predictions in one shape, as scikit-learn has several; the
+student learns by them too.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import EngineError, ParameterError
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.predictions import fit_labels, predict_labels, predict_scores, seeded_clone, takes_many_labels
 
 _REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
 
@@ -39,13 +42,7 @@ class Shard:
 
 
 def rehearse(template: Any, public: Any, *, labels: int) -> None:
-    r"""Let one teacher learn made-up labels of public examples, so that its settings fail here or never.
-
-    Raises
-    ------
-    ParameterError
-        If it cannot: for a public reason, since no private record is near.
-    """
+    """Let one teacher learn made-up labels of public examples: its settings fail here, for a public reason, or never."""
     rows = np.resize(np.arange(public.shape[0]), _REHEARSAL_ROWS)
     width = min(labels, 2) if takes_many_labels(template) else 1
     made_up = (np.arange(_REHEARSAL_ROWS)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
@@ -62,18 +59,10 @@ def rehearse(template: Any, public: Any, *, labels: int) -> None:
 
 
 def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) -> tuple[Int8Array, FloatArray | None]:
-    r"""Train one teacher and return its ballot, (examples, labels) of 0 and 1, with its scores if they are asked for.
+    """Train one teacher and return its ballot, (examples, labels) of 0 and 1, with its scores if they are asked for.
 
-    Parameters
-    ----------
-    template
-        An unfitted classifier; a copy of it is trained, per label unless it learns several labels at once.
-    shard
-        The teacher's records.
-    public
-        The public examples.
-    scored
-        Whether scores are needed, to cut a ballot to its surest labels.
+    A copy of the template is trained, per label unless it learns several labels at once. Scores are for cutting a ballot to its
+    surest labels.
     """
     known = shard.labels
     majority = (2 * known.sum(axis=0, dtype=np.int64) > known.shape[0]).astype(np.int8)
@@ -108,12 +97,7 @@ def count_votes(
 
     Ballots are added up where they are cast; no two exist at a time in one process. Worker processes get records
     through pipes: joblib's habit of writing large arrays to a temporary file for its workers is turned off, since
-    that file holds private records and outlives a killed process.
-
-    Raises
-    ------
-    EngineError
-        If the workers break down; what they say is withheld.
+    that file holds private records and outlives a killed process. If workers break down, what they say is withheld.
     """
     from joblib import effective_n_jobs
     from sklearn.utils.parallel import Parallel, delayed
@@ -200,3 +184,59 @@ def _progress_bar(teachers: int, *, shown: bool) -> Iterator[Any]:
     with Progress(console=Console(file=sys.stderr)) as progress:
         task = progress.add_task("Teachers", total=teachers)
         yield lambda cast: progress.advance(task, cast)
+
+
+def takes_many_labels(estimator: Any) -> bool:
+    """Return whether the classifier learns several labels at once."""
+    from sklearn.utils import get_tags
+
+    tags = get_tags(estimator).classifier_tags
+    return tags is not None and bool(tags.multi_label)
+
+
+def seeded_clone(template: Any, seed: int) -> Any:
+    """Return an unfitted copy whose every ``random_state``, nested ones too, is the seed."""
+    from sklearn.base import clone
+
+    copy = clone(template)
+    states = [name for name in copy.get_params(deep=True) if name.split("__")[-1] == "random_state"]
+    return copy.set_params(**dict.fromkeys(states, seed)) if states else copy
+
+
+def fit_labels(model: Any, features: Any, labels: Int8Array) -> Any:
+    """Fit the model, to a vector if there is one label and to a matrix if there are several."""
+    wide = labels.astype(np.int64)  # of hundreds of int8 labels RidgeClassifier learns nonsense, silently
+    return model.fit(features, wide[:, 0] if wide.shape[1] == 1 else wide)
+
+
+def predict_labels(model: Any, features: Any, width: int) -> Int8Array:
+    """Return 1 where a label is set and 0 elsewhere, (examples, width)."""
+    predicted = np.asarray(model.predict(features)).reshape(features.shape[0], width)
+    return np.asarray(predicted == 1, dtype=np.int8)
+
+
+def predict_probabilities(model: Any, features: Any, width: int) -> FloatArray:
+    """Return the probability that each label is set, (examples, width)."""
+    predicted = model.predict_proba(features)
+    if isinstance(predicted, list):  # one (examples, 2) array a label, as trees and neighbours have it
+        return np.column_stack(
+            [_column_of_one(each, classes) for each, classes in zip(predicted, model.classes_, strict=True)]
+        ).astype(np.float64)
+    if width == 1:
+        return _column_of_one(np.asarray(predicted), model.classes_).reshape(-1, 1).astype(np.float64)
+    return np.asarray(predicted, dtype=np.float64)
+
+
+def predict_scores(model: Any, features: Any, width: int) -> FloatArray:
+    """Return how strongly the model believes in each label, in its own unit: for ranking the labels of one ballot."""
+    if hasattr(model, "predict_proba"):
+        return predict_probabilities(model, features, width)
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(features), dtype=np.float64).reshape(features.shape[0], width)
+    return predict_labels(model, features, width).astype(np.float64)
+
+
+def _column_of_one(probabilities: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
+    """Return the probabilities of class 1, wherever the classifier keeps it."""
+    [place] = np.flatnonzero(np.asarray(classes) == 1)
+    return np.asarray(probabilities[:, place])

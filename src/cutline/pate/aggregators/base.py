@@ -89,16 +89,9 @@ class Aggregator(ABC):
         teachers, labels, adjacency
             As for the class.
         limits
-            The order, Rényi cost and delta of a ledger's account, if one pays; otherwise the best order is searched.
+            The order, Rényi cost and delta of a ledger's account, within the budget; otherwise the best order is searched.
         **declared
             What the aggregator lists in ``parameters``, like ``limit``; None stands for "not given".
-
-        Raises
-        ------
-        ParameterError
-            If a number is not whole and at least 1, a required parameter is missing, or one is not declared.
-        BudgetError
-            If the limits do not lie within the budget, or leave nothing to spend.
         """
         given = {name: value for name, value in declared.items() if value is not None}
         check_public(teachers, labels, given.get("limit"))
@@ -109,14 +102,15 @@ class Aggregator(ABC):
     @classmethod
     def check_declared(cls, given: dict[str, int | str]) -> None:
         """Raise if a parameter is given that is not declared, or a required one is not given."""
-        known = {parameter.name for parameter in cls.parameters}
+        words = {"limit": "ballot limit"}
+        known = {parameter.name: parameter.required for parameter in cls.parameters}
         for name, value in given.items():
             if name not in known:
-                raise ParameterError(f"{cls.name} takes no {_in_words(name)}", f"{name}={value}", "Leave it out.")
-        for parameter in cls.parameters:
-            if parameter.required and parameter.name not in given:
-                words = _in_words(parameter.name)
-                raise ParameterError(f"{cls.name} must be told a {words}", f"no {parameter.name}", "Pass one, like 5.")
+                raise ParameterError(f"{cls.name} takes no {words.get(name, name)}", f"{name}={value}", "Leave it out.")
+        for name, required in known.items():
+            if required and name not in given:
+                rule = f"{cls.name} must be told a {words.get(name, name)}"
+                raise ParameterError(rule, f"no {name}", "Pass one, like 5.")
 
     # Each aggregator names its own keywords. A plain `**declared` would forbid that: an override must accept whatever its
     # base accepts. Both stars together stand for "any arguments", and the contract tests hold `parameters` against them.
@@ -244,7 +238,3 @@ def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:
     if limit is None:
         return int(labels)
     return min(int(labels), int(limit) * adjacency.count_range)
-
-
-def _in_words(parameter: str) -> str:
-    return "ballot limit" if parameter == "limit" else parameter
