@@ -33,10 +33,10 @@ class Filter:
     def __post_init__(self) -> None:
         check_order(self.order)
         if not math.isfinite(self.order):
-            raise ParameterError("a filter's order must be finite", f"order={self.order}", "")
+            raise ParameterError("a filter's order must be finite", f"order={self.order}")
         if not 0 <= self.rdp < math.inf or not 0 <= self.delta < 1:
             raise ParameterError(
-                "a filter's limits must be finite and at least 0", f"rdp={self.rdp}, delta={self.delta}", ""
+                "a filter's limits must be finite and at least 0", f"rdp={self.rdp}, delta={self.delta}"
             )
 
     def admits(self, spent_rdp: float, spent_delta: float, cost: Cost) -> bool:

@@ -74,7 +74,7 @@ class Cost:
 
     def __rmul__(self, times: int) -> Cost:
         if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 0:
-            raise ParameterError("a cost is repeated a whole number of times", f"times={times}", "")
+            raise ParameterError("a cost is repeated a whole number of times", f"times={times}")
         if times == 0:
             return Cost(adjacency=self.adjacency)
         return Cost(

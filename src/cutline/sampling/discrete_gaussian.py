@@ -36,7 +36,7 @@ def discrete_gaussian(n: int, *, sigma: float, rng: Source | None = None) -> Int
     """
     check_sigma(sigma)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ParameterError("n must be a whole number of at least 0", f"n={n}", "")
+        raise ParameterError("n must be a whole number of at least 0", f"n={n}")
     source = resolve(rng)
     variance = Fraction(sigma) ** 2
     t = math.floor(sigma) + 1

@@ -93,19 +93,17 @@ def peel_groups(weights: Weights, draws: int, *, rng: Source | None = None) -> t
 class Kept:
     """A source that first hands out a word already drawn: doubts are settled with it, never by drawing again."""
 
-    __slots__ = ("_source", "_words", "seeded")
+    __slots__ = ("_kept", "_source", "seeded")
 
     def __init__(self, word: int, source: Source) -> None:
-        self._words = [word]
+        self._kept = np.array([word], dtype=np.uint64)
         self._source = source
         self.seeded = source.seeded
 
     def words(self, n: int) -> WordArray:
         """Return the kept word, then those of the source."""
-        if not self._words or not n:
-            return self._source.words(n)
-        kept = np.array([self._words.pop()], dtype=np.uint64)
-        return kept if n == 1 else np.concatenate([kept, self._source.words(n - 1)])
+        first, self._kept = self._kept[:n], self._kept[n:]
+        return np.append(first, self._source.words(n - len(first)))
 
 
 class _Window:

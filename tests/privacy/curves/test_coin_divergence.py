@@ -8,7 +8,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutline.privacy.curves.bit_table import coin_divergence, coin_divergence_ball
+from cutline.privacy.curves.bit_table import CoinPairs, coin_divergence_ball
 
 inside = st.floats(min_value=2.0**-60, max_value=1 - 2.0**-53)
 orders = st.floats(min_value=1.001, max_value=5000.0)
@@ -24,7 +24,7 @@ def truth(p: float, q: float, order: float):
 
 @given(p=inside, q=inside, order=orders)
 def test_bound_is_above_the_truth_and_close(p, q, order):
-    bound = float(coin_divergence(np.array([p]), np.array([q]), order)[0])
+    bound = float(CoinPairs.of(np.array([p]), np.array([q])).divergence(order)[0])
     exact = truth(p, q, order)
     assert arb(bound) >= exact or (p == q and bound == 0)
     assert bound <= float(exact.upper()) * (1 + 1e-6) + 1e-12 / (order - 1)
@@ -35,7 +35,7 @@ def test_close_coins_keep_their_relative_accuracy(q, step, order):
     p = q + step * min(q, 1 - q)
     if p == q:
         return
-    bound = float(coin_divergence(np.array([p]), np.array([q]), order)[0])
+    bound = float(CoinPairs.of(np.array([p]), np.array([q])).divergence(order)[0])
     exact = truth(p, q, order)
     assert arb(bound) >= exact
     # the allowance is 2^-50 relative of first-order terms, which the square of the step shrinks below
@@ -49,17 +49,17 @@ def test_ball_encloses_the_truth():
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.0), (0.5, 1.0), (1.0, 0.0), (0.0, 1.0)])
 def test_impossible_outcomes_cost_infinity(p, q):
-    assert coin_divergence(np.array([p]), np.array([q]), 2.0)[0] == math.inf
+    assert CoinPairs.of(np.array([p]), np.array([q])).divergence(2.0)[0] == math.inf
 
 
 @pytest.mark.parametrize(("p", "q", "expected"), [(0.0, 0.5, math.log(2)), (1.0, 0.5, math.log(2)), (0.0, 0.0, 0.0)])
 def test_certain_coins_against_fair_ones(p, q, expected):
-    value = coin_divergence(np.array([p]), np.array([q]), 3.0)[0]
+    value = CoinPairs.of(np.array([p]), np.array([q])).divergence(3.0)[0]
     assert expected <= value <= expected + 1e-12
 
 
 def test_order_infinity_is_the_largest_log_ratio():
-    value = coin_divergence(np.array([0.2]), np.array([0.1]), math.inf)[0]
+    value = CoinPairs.of(np.array([0.2]), np.array([0.1])).divergence(math.inf)[0]
     assert value == pytest.approx(math.log(2), rel=1e-12)
     assert value >= math.log(2)
 
@@ -73,4 +73,4 @@ def test_order_infinity_is_the_largest_log_ratio():
     ],
 )
 def test_tiny_coins_near_order_one_are_still_bounded_from_above(p, q, order):
-    assert arb(float(coin_divergence(np.array([p]), np.array([q]), order)[0])) >= truth(p, q, order)
+    assert arb(float(CoinPairs.of(np.array([p]), np.array([q])).divergence(order)[0])) >= truth(p, q, order)

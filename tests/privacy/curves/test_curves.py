@@ -14,7 +14,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest
 from cutline.privacy import BitTable, BoundedRange, GaussianBit, Pure
 from cutline.privacy.curves.base import curve_from_dict, curve_to_dict
-from cutline.privacy.curves.bit_table import coin_divergence
+from cutline.privacy.curves.bit_table import CoinPairs
 
 CURVES = [
     BoundedRange(epsilon=0.3),
@@ -119,7 +119,8 @@ def test_gaussian_bit_agrees_with_its_own_table():
     sigma, offset = 5.0, 4.0
     values = ndtr(np.arange(0, 60) / sigma - offset)
     table = max(
-        coin_divergence(values[1:], values[:-1], 5.0).max(), coin_divergence(values[:-1], values[1:], 5.0).max()
+        CoinPairs.of(values[1:], values[:-1]).divergence(5.0).max(),
+        CoinPairs.of(values[:-1], values[1:]).divergence(5.0).max(),
     )
     assert GaussianBit(sigma=sigma, offset=offset, reach=1).rdp(5.0) == pytest.approx(table, rel=1e-6)
 

@@ -173,18 +173,12 @@ def _within(p: float, q: float, order: float, rdp: float) -> bool:
 
 def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:
     """Yield the greedy values from ``start``, each proved against the one before; ends at or just below `ALMOST_ONE`."""
-    p, up, down = start, None, None
+    p, guesses = start, _Guesses()
     yield p
     for _ in range(_LONGEST):
         if p >= ALMOST_ONE:
             return
-        after = 1.0
-        if p < 0.5:
-            up = _rise_from_below(p, order, rdp, up)
-            after = p * math.exp(up)
-        if p + after > 1:
-            down = _fall_from_above(1 - p, order, rdp, down)
-            after = 1 - (1 - p) * math.exp(-down)
+        after, _no = _rise(p, 1 - p, order, rdp, guesses)
         after = _safe(p, min(after, ALMOST_ONE), order, rdp)
         if after <= p:
             return  # the next float would already be too far: a constant tail is free
@@ -220,21 +214,31 @@ def _proved_middle(order: float, rdp: float) -> float:
 
 def biases(start: float, *, order: float, rdp: float, stop: float) -> Iterator[float]:
     """Yield the greedy sequence of biases from ``start`` until the chance of "no" is at most ``stop``."""
-    p, no = start, 1 - start
-    up = down = None
+    p, no, guesses = start, 1 - start, _Guesses()
     yield p
     while no > stop:
-        if p < 0.5:
-            up = _rise_from_below(p, order, rdp, up)
-            after = p * math.exp(up)
-            if p + after <= 1:
-                p, no = after, 1 - after
-                yield p
-                continue
-        down = _fall_from_above(no, order, rdp, down)
-        no *= math.exp(-down)
-        p = 1 - no
+        p, no = _rise(p, no, order, rdp, guesses)
         yield p
+
+
+@dataclass(slots=True)
+class _Guesses:
+    """The last solutions of the two equations: the next ones are near."""
+
+    up: float | None = None
+    down: float | None = None
+
+
+def _rise(p: float, no: float, order: float, rdp: float, guesses: _Guesses) -> tuple[float, float]:
+    """Return the best next bias and its chance of "no", which keeps its digits where the bias is close to 1."""
+    if p < 0.5:
+        guesses.up = _rise_from_below(p, order, rdp, guesses.up)
+        after = p * math.exp(guesses.up)
+        if p + after <= 1:
+            return after, 1 - after
+    guesses.down = _fall_from_above(no, order, rdp, guesses.down)
+    no *= math.exp(-guesses.down)
+    return 1 - no, no
 
 
 def _excess(order: float, x: float) -> float:
@@ -295,8 +299,9 @@ def _solve(error: Callable[[float], tuple[float, float]], guess: float | None, h
 # arithmetic for single pairs.
 
 
-def coin_divergence(p: FloatArray, q: FloatArray, order: float) -> FloatArray:
-    r"""Bound ``D_order(Bern(p) || Bern(q))`` from above, entry by entry.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CoinPairs:
+    r"""Pairs of coins p and q with everything that does not depend on the order worked out once.
 
     With ``f(x) = e^{a x} - 1 - a (e^x - 1) >= 0`` and the two log-ratios ``x1 = ln(p/q)``, ``x2 = ln((1-p)/(1-q))``, the
     sum ``p^a q^{1-a} + (1-p)^a (1-q)^{1-a}`` is ``1 + q f(x1) + (1-q) f(x2)``: no cancellation between terms, so close
@@ -304,18 +309,9 @@ def coin_divergence(p: FloatArray, q: FloatArray, order: float) -> FloatArray:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> float(coin_divergence(np.array([0.5]), np.array([0.5]), 2.0)[0])
-    0.0
-    >>> f"{coin_divergence(np.array([0.6]), np.array([0.5]), 2.0)[0]:.6f}"  # ln(1.04)
+    >>> f"{CoinPairs.of(np.array([0.6]), np.array([0.5])).divergence(2.0)[0]:.6f}"  # ln(1.04)
     '0.039221'
     """
-    return CoinPairs.of(p, q).divergence(order)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CoinPairs:
-    """Pairs of coins with everything that does not depend on the order worked out once."""
 
     q: FloatArray
     up: FloatArray  # ln(p/q)
@@ -341,7 +337,7 @@ class CoinPairs:
             )
 
     def divergence(self, order: float) -> FloatArray:
-        """Bound the divergence of each pair at one order from above."""
+        """Bound ``D_order(Bern(p) || Bern(q))`` of each pair from above."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             farthest = np.maximum(self.up, self.down)
             if order == math.inf:

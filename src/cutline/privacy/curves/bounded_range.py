@@ -119,7 +119,7 @@ class LimitedDomainDraws:
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         if self.k < 1 or not 0 < self.delta < 1:
-            raise ParameterError("k must be at least 1 and delta in (0, 1)", f"k={self.k}, delta={self.delta}", "")
+            raise ParameterError("k must be at least 1 and delta in (0, 1)", f"k={self.k}, delta={self.delta}")
 
     @property
     def outside(self) -> float:

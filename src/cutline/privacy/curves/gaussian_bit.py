@@ -56,9 +56,7 @@ class GaussianBit:
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
         if not math.isfinite(self.offset) or isinstance(self.reach, bool) or self.reach not in (1, 2):
-            raise ParameterError(
-                "offset must be finite and reach 1 or 2", f"offset={self.offset}, reach={self.reach}", ""
-            )
+            raise ParameterError("offset must be finite and reach 1 or 2", f"offset={self.offset}, reach={self.reach}")
 
     @property
     def rho(self) -> float:
@@ -115,7 +113,7 @@ def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
 def _bound(
     log_p: FloatArray, log_not_p: FloatArray, log_q: FloatArray, log_not_q: FloatArray, order: float
 ) -> FloatArray:
-    """Bound the divergence of coins given by logarithms; the same formula as `coin_divergence`."""
+    """Bound the divergence of coins given by logarithms; the same formula as `CoinPairs`."""
     with np.errstate(over="ignore", invalid="ignore"):
         total, error = np.zeros_like(log_p), np.zeros_like(log_p)
         large = np.logaddexp(log_q + order * (log_p - log_q), log_not_q + order * (log_not_p - log_not_q))

@@ -33,7 +33,7 @@ class NoisyMaxGaussian:
         check_positive("sigma", self.sigma)
         if self.choices < 1 or self.change not in (1, 2):
             raise ParameterError(
-                "choices must be at least 1 and change 1 or 2", f"choices={self.choices}, change={self.change}", ""
+                "choices must be at least 1 and change 1 or 2", f"choices={self.choices}, change={self.change}"
             )
 
     @property
