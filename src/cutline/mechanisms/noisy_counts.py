@@ -20,7 +20,7 @@ from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp
 from cutline.release import Release
 from cutline.sampling import Source, resolve
-from cutline.sampling.discrete_gaussian import check_sigma, discrete_gaussian
+from cutline.sampling.noise import check_sigma, discrete_gaussian
 
 _CHUNK = 4096
 _MOST_DELTA = 0.9

@@ -9,11 +9,9 @@ from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import Curve, Use
 from cutline.privacy.curves.bit_table import BitTable
 from cutline.privacy.curves.bounded_range import BoundedRange, LimitedDomainDraws
-from cutline.privacy.curves.gaussian import Gaussian
+from cutline.privacy.curves.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
 from cutline.privacy.curves.gaussian_bit import GaussianBit
-from cutline.privacy.curves.noisy_max_gaussian import NoisyMaxGaussian
 from cutline.privacy.curves.pure import Pure
-from cutline.privacy.curves.zcdp import ZCDP
 from cutline.privacy.rounding import largest
 
 __all__ = [

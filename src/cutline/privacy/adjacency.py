@@ -61,10 +61,7 @@ class Adjacency(StrEnum):
     @property
     def protects(self) -> str:
         """The protected change, in words for a guarantee."""
-        return {
-            Adjacency.ADD_REMOVE: "one user joining or leaving",
-            Adjacency.REPLACE: "one voter's whole ballot changing",
-        }[self]
+        return "one user joining or leaving" if self is Adjacency.ADD_REMOVE else "one voter's whole ballot changing"
 
     def distance(self, gaps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the distance to instability of the top set with this gap below it; 1-Lipschitz, 0 where unstable."""

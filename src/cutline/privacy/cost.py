@@ -75,12 +75,8 @@ class Cost:
     def __rmul__(self, times: int) -> Cost:
         if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 0:
             raise ParameterError("a cost is repeated a whole number of times", f"times={times}")
-        if times == 0:
-            return Cost(adjacency=self.adjacency)
-        return Cost(
-            adjacency=self.adjacency,
-            uses=tuple(Use(curve=u.curve, delta=u.delta, times=u.times * int(times)) for u in self.uses),
-        )
+        uses = (Use(curve=u.curve, delta=u.delta, times=u.times * int(times)) for u in self.uses if times)
+        return Cost(adjacency=self.adjacency, uses=tuple(uses))
 
     def epsilons(self, delta: float) -> Mapping[str, float]:
         """Return the epsilon of every rule that applies, for costs fixed in advance."""
@@ -112,14 +108,16 @@ class Cost:
         kinds: Counter[str] = Counter()
         for use in self.uses:
             kinds[use.curve.kind] += use.times
-        plain: dict[str, Any] = {"kinds": dict(kinds), "order": None, "rdp": None, "slack": self.delta, "delta": delta}
-        epsilon = math.inf
-        if self.delta < delta:
-            order = best_order(self, delta)
-            rdp = self.rdp(order)
-            epsilon = epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=self.delta)
-            plain |= {"order": order, "rdp": _finite(rdp)}
-        return plain | {"epsilon": _finite(epsilon)}
+        order = best_order(self, delta) if self.delta < delta else math.inf
+        rdp = self.rdp(order) if order < math.inf else math.inf
+        return {
+            "kinds": dict(kinds),
+            "order": _finite(order),
+            "rdp": _finite(rdp),
+            "slack": self.delta,
+            "delta": delta,
+            "epsilon": _finite(epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=self.delta)),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost as plain data; `from_dict` reads it back equal."""

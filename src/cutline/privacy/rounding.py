@@ -1,8 +1,8 @@
 r"""Numbers that may only err to one side.
 
 Privacy figures are rounded up, budgets down. Sums of floats are exact fractions rounded once; transcendental figures
-are enclosed in balls (python-flint ``arb``) and the outer end is taken. Bisections return a number at which the condition
-was seen to hold: `scipy.optimize` may stop on either side of a root, and a calibration needs the side within the budget.
+are enclosed in balls (python-flint ``arb``) and the outer end is taken. Bisections return a number at which the
+condition was seen to hold: `scipy.optimize` may stop on either side of a root, and a calibration needs the safe one.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def largest(holds: Callable[[float], bool], *, low: float, high: float, relative
 def smallest(holds: Callable[[float], bool], *, guess: float, most: float = math.inf, relative: float = 1e-13) -> float:
     """Return a number from 0 at which ``holds`` was seen to be true, within ``relative`` of the smallest such.
 
-    ``holds`` once true stays true. The search doubles ``guess`` until it holds, and is given up, with infinity, where it
-    still does not hold beyond ``most``.
+    ``holds`` once true stays true. The search doubles ``guess`` until it holds, and is given up, with infinity, where
+    it still does not beyond ``most``.
     """
     if holds(0.0):
         return 0.0
@@ -116,5 +116,5 @@ def smallest(holds: Callable[[float], bool], *, guess: float, most: float = math
 
 
 def smallest_epsilon(profile: Callable[[float], float], delta: float, *, guess: float) -> float:
-    """Return an epsilon just above the smallest at which a falling profile, a sum of many floats, is at most ``delta``."""
+    """Return an epsilon just above the smallest at which a falling profile, a sum of floats, is at most ``delta``."""
     return smallest(lambda x: profile(x) <= delta * (1 - _SUM_ERROR), guess=guess) * (1 + _SUM_ERROR)

@@ -1,12 +1,12 @@
 r"""Many exact coins whose biases come from one short table: eight bits each, and more only where those leave doubt.
 
-A vote over millions of cells tosses coins of a few hundred different biases. What is needed of a bias p to read the first
-bits of U is worked out once per *entry* of the table: the first 8 bits of p, and the 16 that follow. A cell whose first 8
-bits W of U are below those of p is a certain yes, above them a certain no. At them (one cell in 256) the next 16 bits of U
-are drawn and compared with the next 16 of p; and where those agree too (one cell in 2^24), with p itself and as many bits of
-U as it takes: in whole numbers for a float, which is a dyadic number; in balls (`flint.arb`) for a real number. Bits are
-kept, never drawn again, so the answer is that of the comparison U < p for one infinite string of bits U: the law is exactly
-Bernoulli(p).
+A vote over millions of cells tosses coins of a few hundred different biases. What is needed of a bias p to read the
+first bits of U is worked out once per *entry* of the table: the first 8 bits of p, and the 16 that follow. A cell whose
+first 8 bits W of U are below those of p is a certain yes, above them a certain no. At them (one cell in 256) the next
+16 bits of U are drawn and compared with the next 16 of p; and where those agree too (one cell in 2^24), with p itself
+and as many bits of U as it takes: in whole numbers for a float, which is a dyadic number; in balls (`flint.arb`) for a
+real number. Bits are kept, never drawn again, so the answer is that of the comparison U < p for one infinite string of
+bits U: the law is exactly Bernoulli(p).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _ERROR = 2.0**-40  # how far approximations of reals may be off
 class Coins:
     r"""A table of biases, ready to be tossed in bulk.
 
-    The first 8 bits of every bias, and the 16 after them, are all ones for p = 1, whose last piece is settled like any doubt.
+    The first 8 bits of every bias, and the 16 after them, are all ones for p = 1, whose last piece is settled like any
+    doubt.
 
     Examples
     --------
@@ -67,8 +68,8 @@ class Coins:
     def of_reals(cls, approximate: npt.ArrayLike, bias: Bias) -> Self:
         r"""Take real numbers, by floats within 2^-40 of them and by enclosures.
 
-        ``bias(entry)`` is a Fraction where the number is rational, so that refinement can end, and otherwise a ball that
-        shrinks as flint's precision grows.
+        ``bias(entry)`` is a Fraction where the number is rational, so that refinement can end, and otherwise a ball
+        that shrinks as flint's precision grows.
         """
         array = np.asarray(approximate, dtype=np.float64)
         _check(array, slack=_ERROR)
@@ -89,7 +90,8 @@ class Coins:
     def toss(self, entries: npt.NDArray[Any], *, rng: Source | None = None) -> BoolArray:
         r"""Toss one coin per cell, with the bias of the entry it names; entries outside the table take its nearest end.
 
-        One word is drawn per eight cells, then one per four cells in doubt, then one at a time for those few still in doubt.
+        One word is drawn per eight cells, then one per four cells in doubt, then one at a time for those few still in
+        doubt.
         """
         source = resolve(rng)
         flat = np.ascontiguousarray(entries).reshape(-1)

@@ -1,18 +1,19 @@
 r"""Exact draws from random bits: a law inverted at a uniform real, coins, whole numbers below a bound, and subsets.
 
-`invert` is behind all laws on reals. Let U be uniform on [0, 1), an infinite string of bits, and 0 <= b_1 <= ... <= b_{G-1}
-<= 1 the exact, real boundaries of a law on G outcomes; the outcome is the number of boundaries at or below U. Nothing here
-ever rounds U or a boundary:
+`invert` is behind all laws on reals. Let U be uniform on [0, 1), an infinite string of bits, and 0 <= b_1 <= ... <=
+b_{G-1} <= 1 the exact, real boundaries of a law on G outcomes; the outcome is the number of boundaries at or below U.
+Nothing here ever rounds U or a boundary:
 
-- **Fast path.** The first 64 bits W put U in [W/2^64, (W+1)/2^64). Float boundaries that are certain to be within `_band` of
-  the real ones decide, unless that interval comes within the band of one of them.
-- **Refinement.** W is kept, 64 more bits are appended, and the boundaries are enclosed in balls (`flint.arb`) at twice the
-  precision, until every comparison is certain. W is never drawn again: that would favour outcomes far from boundaries and
-  lose those narrower than the band.
+- **Fast path.** The first 64 bits W put U in [W/2^64, (W+1)/2^64). Float boundaries that are certain to be within
+  `_band` of the real ones decide, unless that interval comes within the band of one of them.
+- **Refinement.** W is kept, 64 more bits are appended, and the boundaries are enclosed in balls (`flint.arb`) at twice
+  the precision, until every comparison is certain. W is never drawn again: that would favour outcomes far from
+  boundaries and lose those narrower than the band.
 
-So the law of the outcome is the mathematical law, an outcome rarer than 2^-64 included. Refinement ends with probability one,
-because a boundary is a single point. Ball arithmetic is right at any precision; should another thread change flint's global
-precision meanwhile, balls are wider or narrower but never wrong, and at worst one more round is needed.
+So the law of the outcome is the mathematical law, an outcome rarer than 2^-64 included. Refinement ends with
+probability one, because a boundary is a single point. Ball arithmetic is right at any precision; should another thread
+change flint's global precision meanwhile, balls are wider or narrower but never wrong, and at worst one more round is
+needed.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ def invert(boundaries: FloatArray, enclose: Enclose, *, source: Source) -> IntAr
     Parameters
     ----------
     boundaries
-        The inner boundaries b_1 <= ... <= b_{G-1} of each row, shape (rows, G - 1), nondecreasing, within 4 gamma of the real
-        ones, gamma = 2^-40 + G 2^-53. It is enough that each weight has relative error 2^-40 and that they are summed one
-        after the other: sum and total then have relative error (1 + 2^-40)(1 + 2^-53)^(G-1) - 1 < 1.01 gamma each, so the
-        quotient is off by less than 2.1 gamma, and what underflows by far less than the rest of 4 gamma.
+        The inner boundaries b_1 <= ... <= b_{G-1} of each row, shape (rows, G - 1), nondecreasing, within 4 gamma of
+        the real ones, gamma = 2^-40 + G 2^-53. It is enough that each weight has relative error 2^-40 and that they are
+        summed one after the other: sum and total then have relative error (1 + 2^-40)(1 + 2^-53)^(G-1) - 1 < 1.01 gamma
+        each, so the quotient is off by less than 2.1 gamma, and what underflows by far less than the rest of 4 gamma.
     enclose
         Gives balls around the same boundaries at a precision. It is called with flint's precision already set.
     source
@@ -108,9 +109,9 @@ def _refine(word: int, row: int, enclose: Enclose, source: Source) -> int:
 def bernoulli(probabilities: npt.ArrayLike, *, rng: Source | None = None) -> BoolArray:
     r"""Answer yes with probability exactly p, for an array of floats p within [0, 1]; one word is drawn per entry.
 
-    A float is a dyadic number a / 2^e. The first 62 bits of U are compared with floor(p 2^62): smaller is yes, larger is no,
-    both for certain. On a tie the comparison goes on in whole numbers, with the word's last 2 bits and then with further words
-    until it is settled; e may be as large as 1074.
+    A float is a dyadic number a / 2^e. The first 62 bits of U are compared with floor(p 2^62): smaller is yes, larger
+    is no, both for certain. On a tie the comparison goes on in whole numbers, with the word's last 2 bits and then with
+    further words until it is settled; e may be as large as 1074.
 
     Raises
     ------
@@ -151,18 +152,9 @@ def bernoulli_real(
 ) -> BoolArray:
     r"""Answer yes with probability exactly p, for real numbers p known through enclosures.
 
-    Parameters
-    ----------
-    approximate
-        Floats within 2^-40 of the probabilities, shape (n,).
-    enclose
-        ``enclose(index, precision)``: a ball (`flint.arb`) around the probability at ``index`` that shrinks to it as the
-        precision grows. Called with flint's precision already set; almost never called.
-
-    Raises
-    ------
-    ParameterError
-        If an approximation is NaN or farther than 2^-40 from [0, 1].
+    ``approximate`` is a row of floats within 2^-40 of the probabilities; one that is NaN or farther than 2^-40 from
+    [0, 1] is refused. ``enclose(index, precision)`` is a ball (`flint.arb`) around the probability at ``index`` that
+    shrinks to it as the precision grows; it is called with flint's precision already set, and almost never.
 
     Examples
     --------
@@ -225,8 +217,8 @@ def enclose_rational(value: int | Fraction) -> Any:
 def integers_below(bounds: npt.ArrayLike, *, rng: Source | None = None) -> IntArray:
     r"""Draw a uniform integer from 0..bound-1 for every bound, from 1 to 2^63 - 1; a bound of 1 draws no bits.
 
-    With t = 2^64 mod bound, the words from t up are a whole number of times ``bound`` many, so the remainder of such a word is
-    uniform; a word below t is drawn again, which happens with probability below bound / 2^64 <= 1/2.
+    With t = 2^64 mod bound, the words from t up are a whole number of times ``bound`` many, so the remainder of such a
+    word is uniform; a word below t is drawn again, which happens with probability below bound / 2^64 <= 1/2.
 
     Raises
     ------

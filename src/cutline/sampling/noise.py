@@ -1,19 +1,21 @@
-r"""Exact continuous noise: F^-1(U) for a uniform real U whose bits are drawn as far as a comparison needs.
+r"""Exact noise: continuous noise that is only ever compared, and the discrete Gaussian.
 
-A mechanism that adds noise to numbers and publishes only how the sums compare never needs a noise *value*. U is an infinite
-string of bits; its first 64, W, put U in [W/2^64, (W+1)/2^64) and the noise between the quantiles of the two ends:
+A mechanism that adds continuous noise to numbers and publishes only how the sums compare never needs a noise *value*.
+Noise is F^-1(U) for a uniform real U, an infinite string of bits that are drawn as far as a comparison needs. The first
+64, W, put U in [W/2^64, (W+1)/2^64) and the noise between the quantiles of the two ends:
 
 - **Fast path.** Float quantiles, each with a bound on its distance from every point of that range, decide a
   comparison when the bounds do not overlap.
 - **Refinement.** W is kept and never drawn again; 64 bits are appended to the noises still in doubt, and the
   quantiles of the ends are enclosed in balls (`flint.arb`) at twice the precision, until every comparison is certain.
 
-So the outcome has the mathematical law of the continuous noise, and a proof about that law applies as it is stated. A tie has
-probability 0, so refinement ends with probability 1.
+So the outcome has the mathematical law of the continuous noise, and a proof about that law applies as it is stated. A
+tie has probability 0, so refinement ends with probability 1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-from cutline.arrays import FloatArray, IntArray, WordArray
+from cutline.arrays import BoolArray, FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.sampling.draws import WORD_BITS, enclose_rational
+from cutline.sampling.draws import WORD_BITS, bernoulli, bernoulli_real, enclose_rational, integers_below
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.weights import check_scores
 
@@ -33,6 +35,7 @@ Real: TypeAlias = Callable[[], Any]
 """A real number: a ball around it at flint's present precision."""
 
 _ERROR = 2.0**-40  # per unit of 1 + |value|: covers logarithms, the normal quantile and all roundings of float64
+_LARGEST_SIGMA = 2.0**40  # of the discrete Gaussian: every number stays exact in 64 bits
 _ROOM_BITS = 192  # beyond twice the bits of U: scores have up to 63 bits, scales may be as small as 2^-60
 
 
@@ -61,7 +64,7 @@ class Exponential:
 
     def quantile(self, whole: int, bits: int) -> Any:
         left = (1 << bits) - whole
-        return arb.pos_inf() if left == 0 else _log_power(bits) - arb(left).log()
+        return arb.pos_inf() if left == 0 else bits * arb.const_log2() - arb(left).log()
 
 
 class Laplace:
@@ -77,8 +80,8 @@ class Laplace:
     def quantile(self, whole: int, bits: int) -> Any:
         left = (1 << bits) - whole
         if whole <= left:
-            return arb.neg_inf() if whole == 0 else arb(2 * whole).log() - _log_power(bits)
-        return arb.pos_inf() if left == 0 else _log_power(bits) - arb(2 * left).log()
+            return arb.neg_inf() if whole == 0 else arb(2 * whole).log() - bits * arb.const_log2()
+        return arb.pos_inf() if left == 0 else bits * arb.const_log2() - arb(2 * left).log()
 
 
 class Normal:
@@ -156,21 +159,16 @@ def first_above(
 ) -> IntArray:
     r"""Return the first index of each row whose noisy score is above one noisy threshold, or -1 if none is.
 
-    ``score + scale * noise > threshold + threshold_scale * noise'``, with one noise' per row and fresh noise per score: the
-    comparisons of the sparse vector technique, exactly.
+    ``score + scale * noise > threshold + threshold_scale * noise'``, with one noise' per row and fresh noise per score:
+    the comparisons of the sparse vector technique, exactly.
 
-    Parameters
-    ----------
-    scores, scale, noise
-        As in `noisy_argmax`; the scores are in the order in which they are tested.
-    threshold, threshold_scale
-        A real number by its enclosures, and the exact scale of the noise added to it.
-    rng
-        One word per row and one per score are drawn, needed or not.
+    Scores, in the order in which they are tested, scale and noise are as in `noisy_argmax`; ``threshold`` is a real
+    number by its enclosures. One word per row and one per score are drawn, needed or not.
 
     Examples
     --------
-    >>> first_above([[0, 900, 900]], scale=Fraction(1), threshold=lambda: arb(450), threshold_scale=Fraction(1)).tolist()
+    >>> one = Fraction(1)
+    >>> first_above([[0, 900, 900]], scale=one, threshold=lambda: arb(450), threshold_scale=one).tolist()
     [1]
     """
     source = resolve(rng)
@@ -242,7 +240,7 @@ def _is_above(
         bar.refine(source)
 
 
-def _tail(words: WordArray) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+def _tail(words: WordArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return the smaller tail of U as a float, how far off it may be relatively, and whether U is below 1/2."""
     low = words < np.uint64(1 << (WORD_BITS - 1))
     whole = np.where(low, words, ~words).astype(np.float64)  # the tail is within [whole, whole + 1] / 2^64
@@ -257,10 +255,6 @@ def _sums(scores: IntArray, rate: float, noise: FloatArray, error: FloatArray) -
     return total - error, total + error
 
 
-def _log_power(bits: int) -> Any:
-    return bits * arb(2).log()
-
-
 def check_scale(scale: Fraction) -> None:
     """Refuse a scale of noise that is not exact, or that floats cannot hold with room to spare."""
     if not isinstance(scale, Fraction | int) or not Fraction(1, 2**60) <= scale <= 2**100:
@@ -269,3 +263,85 @@ def check_scale(scale: Fraction) -> None:
             f"a {type(scale).__name__}" if not isinstance(scale, Fraction | int) else f"{float(scale):.3g}",
             "Pass Fraction(sigma).",
         )
+
+
+def discrete_gaussian(n: int, *, sigma: float, rng: Source | None = None) -> IntArray:
+    r"""Draw ``n`` whole numbers z with probability proportional to ``exp(-z^2 / (2 sigma^2))``, exactly.
+
+    Rejection from a discrete Laplace law of scale ``t = floor(sigma) + 1``, accepted with probability ``exp(-(|y| -
+    sigma^2/t)^2 / (2 sigma^2))`` [CKS20, Algorithms 2 and 3]. sigma is taken as the exact rational number that the
+    float is, and every coin ``exp(-x)`` of a rational x is drawn exactly by `bernoulli_real`: one word each, instead of
+    the paper's series of rational coins, with the same law.
+
+    sigma, from 2^-20 to 2^40, is the standard deviation of the continuous law, which the discrete one never exceeds.
+
+    Examples
+    --------
+    >>> from cutline.sampling import SeededSource
+    >>> draws = discrete_gaussian(20_000, sigma=3.0, rng=SeededSource(0))
+    >>> bool(abs(draws.std() - 3) < 0.05), draws.dtype
+    (True, dtype('int64'))
+    """
+    check_sigma(sigma)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ParameterError("n must be a whole number of at least 0", f"n={n}")
+    source = resolve(rng)
+    variance = Fraction(sigma) ** 2
+    t = math.floor(sigma) + 1
+    centre = variance / t
+    found = np.empty(n, dtype=np.int64)
+    missing = np.arange(n)
+    while missing.size:
+        drawn = _discrete_laplace(missing.size, t, source)
+        size = np.abs(drawn)
+        x = (size - float(centre)) ** 2 / (2 * float(variance))
+        kept = _exp_coins(x, lambda i, s=size: (int(s[i]) - centre) ** 2 / (2 * variance), source)
+        found[missing[kept]] = drawn[kept]
+        missing = missing[~kept]
+    return found
+
+
+def _discrete_laplace(n: int, t: int, source: Source) -> IntArray:
+    """Draw whole numbers y with probability proportional to ``exp(-|y| / t)``."""
+    found = np.empty(n, dtype=np.int64)
+    missing = np.arange(n)
+    while missing.size:
+        low = integers_below(np.full(missing.size, t), rng=source)
+        kept = _exp_coins(low / t, lambda i, u=low: Fraction(int(u[i]), t), source)
+        size = low[kept] + t * _geometric(int(kept.sum()), source)
+        negative = bernoulli(np.full(size.size, 0.5), rng=source)
+        once = ~(negative & (size == 0))  # 0 has one sign only
+        at = missing[kept][once]
+        found[at] = np.where(negative, -size, size)[once]
+        left = np.ones(missing.size, dtype=np.bool_)
+        left[np.flatnonzero(kept)[once]] = False
+        missing = missing[left]
+    return found
+
+
+def _geometric(n: int, source: Source) -> IntArray:
+    """Draw how often a coin ``exp(-1)`` says yes before it first says no."""
+    found = np.zeros(n, dtype=np.int64)
+    going = np.arange(n)
+    while going.size:
+        yes = _exp_coins(np.ones(going.size), lambda _: Fraction(1), source)
+        going = going[yes]
+        found[going] += 1
+    return found
+
+
+def _exp_coins(approximate: FloatArray, exact: Any, source: Source) -> BoolArray:
+    """Answer yes with probability ``exp(-x)`` for rational numbers ``exact(i)`` near floats."""
+
+    def enclose(index: int, bits: int) -> Any:
+        with ctx.workprec(bits):
+            return (-enclose_rational(exact(index))).exp()
+
+    with np.errstate(under="ignore"):
+        return bernoulli_real(np.exp(-approximate), enclose, rng=source)
+
+
+def check_sigma(sigma: float) -> None:
+    """Refuse a sigma out of the sampler's range; it is public."""
+    if not 2.0**-20 <= sigma <= _LARGEST_SIGMA:
+        raise ParameterError("sigma must be from 2**-20 to 2**40", f"sigma={sigma}", "Try sigma=10.0.")

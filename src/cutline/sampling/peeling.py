@@ -1,9 +1,9 @@
 r"""Exact draws without replacement from groups of equals: the exponential mechanism, peeled.
 
-Each draw is the one of `categorical` on the members that are left, bit for bit: the same words give the same groups. Only the
-fast path is different. Weights are evaluated once for a window of groups below the best one left, and kept while members go;
-a draw is then one cumulative sum and one search. Whenever that leaves a doubt, `categorical` itself decides with the words
-already drawn.
+Each draw is the one of `categorical` on the members that are left, bit for bit: the same words give the same groups.
+Only the fast path is different. Weights are evaluated once for a window of groups below the best one left, and kept
+while members go; a draw is then one cumulative sum and one search. Whenever that leaves a doubt, `categorical` itself
+decides with the words already drawn.
 """
 
 from __future__ import annotations
@@ -27,30 +27,22 @@ _WIDEST = 2.0**60  # a wider window holds all groups
 def peel(weights: Weights, draws: int, *, rng: Source | None = None) -> IntArray:
     r"""Draw members one after the other without replacement, each with probability its share of the weight left.
 
-    Parameters
-    ----------
-    weights
-        One row of groups by score, descending, with whole multiplicities.
-    draws
-        How many members to draw; at most as many as there are.
-
-    Returns
-    -------
-    IntArray
-        The ranks of the drawn members in the order drawn. The members of the first group have the ranks from 0, those of the
-        next group follow.
+    The weights are one row of groups by score, descending, with whole multiplicities. Returned are the ranks of the
+    drawn members in the order drawn: the members of the first group have the ranks from 0, those of the next group
+    follow.
 
     Notes
     -----
-    *Certainty.* Let the window begin at the best group left and hold every group within ``2 reach`` of the score it was built
-    for, ``reach * rate = ln(members) + 44 ln 2``; it is used while the best score left is within ``reach`` of that one. What
-    lies below weighs at most ``members * exp(-reach * rate) = 2^-44`` of the best group left, so leaving it out moves a
-    boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size below 250 with three
-    roundings), sums add 2^-53 per group: together less than the 4 gamma of `cutline.sampling.draws.invert`. A draw is
-    accepted only if its whole interval is farther than that band from every boundary, the window's lower end included.
+    ----- *Certainty.* Let the window begin at the best group left and hold every group within ``2 reach`` of the score
+    it was built for, ``reach * rate = ln(members) + 44 ln 2``; it is used while the best score left is within ``reach``
+    of that one. What lies below weighs at most ``members * exp(-reach * rate) = 2^-44`` of the best group left, so
+    leaving it out moves a boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size
+    below 250 with three roundings), sums add 2^-53 per group: together less than the 4 gamma of
+    `cutline.sampling.draws.invert`. A draw is accepted only if its whole interval is farther than that band from every
+    boundary, the window's lower end included.
 
-    *Members.* Equals are interchangeable: a uniform integer picks one of those left in the group, by a shuffle that remembers
-    only what it moved.
+    *Members.* Equals are interchangeable: a uniform integer picks one of those left in the group, by a shuffle that
+    remembers only what it moved.
 
     Examples
     --------

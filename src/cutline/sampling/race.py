@@ -1,8 +1,9 @@
 r"""Exact races: every member of every group draws a uniform real, and the smallest one times its group's handicap wins.
 
-Member i of a group with handicap x >= 0 draws V_i uniform on [0, 1); the winner has the smallest ``ln V_i + x``. This is
-permute-and-flip (docs/proofs/permute-and-flip.md), and report-noisy-max with exponential noise, since ``-ln V`` is exponential.
-Only the smallest of a group's members can win, and it is ``1 - (1 - T)^(1/members)`` for a single uniform T: one word a group.
+Member i of a group with handicap x >= 0 draws V_i uniform on [0, 1); the winner has the smallest ``ln V_i + x``. This
+is permute-and-flip (docs/proofs/permute-and-flip.md), and report-noisy-max with exponential noise, since ``-ln V`` is
+exponential. Only the smallest of a group's members can win, and it is ``1 - (1 - T)^(1/members)`` for a single uniform
+T: one word a group.
 """
 
 from __future__ import annotations
@@ -26,22 +27,17 @@ _HALF = np.uint64(1 << 63)
 def race(handicaps: IntArray, members: IntArray, rate: Fraction, *, rng: Source | None = None) -> int:
     r"""Return the group of the winner; which of its members won is uniform.
 
-    Parameters
-    ----------
-    handicaps
-        Whole numbers of at least 0, one per group; a group is ``rate * handicap`` behind.
-    members
-        How many run for each group; 0 if none does any more. One word is drawn per group that runs.
-    rate
-        Exact and at least 0.
+    Handicaps are whole numbers of at least 0, one per group: a group is ``rate * handicap`` behind, for an exact rate of at
+    least 0. As many run for a group as it has members, perhaps none; one word is drawn per group that runs.
 
     Notes
     -----
-    T lies in [W/2^64, (W+1)/2^64), so a group's key ``ln(1 - (1-T)^(1/members)) + rate * handicap`` lies between its values at
-    the two ends: it grows with T. In floats a key is off by less than ``2^-40 (1 + rate * handicap)``: 1 - T is taken from the
-    integer where T is above one half, so log, division, expm1 and log each lose a few units of 2^-53 of a number below 64. If
-    one group's upper end is below every other's lower end it has won. Otherwise those still in the race keep their words,
-    append one each, and are compared as balls at twice the precision. Two keys are equal with probability 0.
+    ----- T lies in [W/2^64, (W+1)/2^64), so a group's key ``ln(1 - (1-T)^(1/members)) + rate * handicap`` lies between
+    its values at the two ends: it grows with T. In floats a key is off by less than ``2^-40 (1 + rate * handicap)``: 1
+    - T is taken from the integer where T is above one half, so log, division, expm1 and log each lose a few units of
+    2^-53 of a number below 64. If one group's upper end is below every other's lower end it has won. Otherwise those
+    still in the race keep their words, append one each, and are compared as balls at twice the precision. Two keys are
+    equal with probability 0.
 
     Examples
     --------

@@ -22,11 +22,9 @@ class Source(Protocol):
     @property
     def seeded(self) -> bool:
         """Whether the words follow from a seed."""
-        ...
 
     def words(self, n: int) -> WordArray:
         """Return the next ``n`` words of the stream; the array may be read-only."""
-        ...
 
 
 class SystemSource:
@@ -50,12 +48,7 @@ class SystemSource:
 
 
 class SeededSource:
-    """Reproducible words for tests and simulations; never for a real release.
-
-    Parameters
-    ----------
-    seed
-        A whole number of at least 0; equal seeds give equal streams.
+    """Reproducible words for tests and simulations, the same for the same seed; never for a real release.
 
     Examples
     --------
@@ -84,14 +77,7 @@ class SeededSource:
 
 
 def resolve(rng: Source | None) -> Source:
-    """Return the source to draw from; ``None`` is the operating system's.
-
-    Raises
-    ------
-    ParameterError
-        If ``rng`` is anything else than None or a source, such as a numpy generator, whose floats are not
-        words.
-    """
+    """Return the source to draw from, the operating system's for None; a numpy generator of floats is refused."""
     if rng is None:
         return SystemSource()
     if isinstance(rng, type) or not isinstance(rng, Source):

@@ -7,8 +7,8 @@ The weight of group j is ``multiplicity_j * exp(rate * score_j)``, a real number
   for laws, and for multiplicities that no float can hold;
 - as balls at any precision (`enclose_boundaries`): for the draw's refinement.
 
-All three first subtract the best score of the row *as integers*. The law does not change, the best group weighs at least its
-multiplicity, and no digit is lost: exp(rate * 10^9) / exp(rate * (10^9 + 1)) costs as little as exp(-rate).
+All three first subtract the best score of the row *as integers*. The law does not change, the best group weighs at
+least its multiplicity, and no digit is lost: exp(rate * 10^9) / exp(rate * (10^9 + 1)) costs as little as exp(-rate).
 """
 
 from __future__ import annotations
@@ -42,16 +42,10 @@ _FLOAT_EXPONENTS = 1200  # 2^-1200 is 0 in float64, with room for a mantissa
 class Weights:
     r"""Rows of groups; group j weighs ``multiplicities[j] * exp(rate * scores[j])``.
 
-    Parameters
-    ----------
-    scores
-        Integers below 2^62 in size, shape (rows, groups). Private: no repr and no message shows one.
-    rate
-        Exact and at least 0; ``Fraction(epsilon) / 2`` keeps a float's value exactly.
-    multiplicities
-        How many equal members a group has, or None for one each; broadcast to the shape of ``scores``.
-        Machine integers, or Python integers and Fractions of any size (an object array). 0 means impossible;
-        no row is all 0.
+    Scores are integers below 2^62 in size, shape (rows, groups); they are private, no repr and no message shows one.
+    The rate is exact and at least 0; ``Fraction(epsilon) / 2`` keeps a float's value exactly. Multiplicities say how
+    many equal members a group has, one each if None, broadcast to the shape of ``scores``: machine integers, or Python
+    integers and Fractions of any size (an object array). 0 means impossible; no row is all 0.
 
     Examples
     --------
@@ -76,7 +70,7 @@ class Weights:
 
 
 def categorical(weights: Weights, *, rng: Source | None = None) -> IntArray:
-    r"""Draw one group per row, with probability exactly its share of the row's weight; a row of one group draws no bits.
+    r"""Draw one group per row, with probability exactly its share of the row's weight; one group draws no bits.
 
     `float_weights` has relative error below 2^-40 per weight and `numpy.cumsum` adds one after the other, which is what
     `cutline.sampling.draws.invert` asks for; cumulative sums of floats of at least 0 never decrease.
@@ -103,9 +97,9 @@ def categorical(weights: Weights, *, rng: Source | None = None) -> IntArray:
 def probabilities(weights: Weights) -> FloatArray:
     r"""Return the law of every row, shape (rows, groups), each entry with relative error below 1e-12.
 
-    Entries above 2^-1022 have that accuracy however small they are beside the rest: mantissas and exponents are kept apart
-    until the end (`scaled_weights`, relative error 2^-48), and the total is a sum of numbers of at least 0, added in pairs, so
-    that its error is a few units of 2^-53 per doubling of the number of groups.
+    Entries above 2^-1022 have that accuracy however small they are beside the rest: mantissas and exponents are kept
+    apart until the end (`scaled_weights`, relative error 2^-48), and the total is a sum of numbers of at least 0, added
+    in pairs, so that its error is a few units of 2^-53 per doubling of the number of groups.
 
     Examples
     --------
@@ -123,11 +117,11 @@ def probabilities(weights: Weights) -> FloatArray:
 def float_weights(weights: Weights) -> FloatArray:
     r"""Return each row's weights up to a common factor, with relative error below 2^-40.
 
-    With x = rate * (score - best): x has three roundings (the difference, the rate, their product), so its absolute error is
-    below 3.01 * 745 * 2^-53 < 2^-41.8 wherever exp(x) is not 0 in float64 (x > -745), and exp and the product with a machine
-    integer add a few units of 2^-53. What underflows is below 2^63 * 2^-1022, beside a total of at least 1. Multiplicities
-    without a machine type are rounded once (Python does so correctly) if all are 0 or from 1 to 2^500, where the same holds;
-    others go through `scaled_weights`, which is better than that.
+    With x = rate * (score - best): x has three roundings (the difference, the rate, their product), so its absolute
+    error is below 3.01 * 745 * 2^-53 < 2^-41.8 wherever exp(x) is not 0 in float64 (x > -745), and exp and the product
+    with a machine integer add a few units of 2^-53. What underflows is below 2^63 * 2^-1022, beside a total of at least
+    1. Multiplicities without a machine type are rounded once (Python does so correctly) if all are 0 or from 1 to
+    2^500, where the same holds; others go through `scaled_weights`, which is better than that.
     """
     counts = weights.multiplicities
     if counts is not None and counts.dtype == object:
@@ -158,13 +152,13 @@ def _plain_floats(counts: npt.NDArray[Any]) -> FloatArray | None:
 def scaled_weights(weights: Weights) -> tuple[FloatArray, npt.NDArray[np.int32]]:
     r"""Return mantissas f and exponents e: the weights are f * 2^e up to a factor common to the row.
 
-    Mantissas are 0 or within [1/2, 4) and the largest exponent of a row is 0, so nothing overflows; exponents below -1200 are 0
-    in float64 and cut there.
+    Mantissas are 0 or within [1/2, 4) and the largest exponent of a row is 0, so nothing overflows; exponents below
+    -1200 are 0 in float64 and cut there.
 
-    exp(x) = 2^(x / ln 2) with x / ln 2 = n + r, n whole and 0 <= r < 1, in fixed point: rate / ln 2 is rounded once, to 128
-    bits after the point, and multiplied by integers below 2^63, so that r is off by less than 2^-63 whatever the size of n.
-    Multiplicities are split into f 2^e by one correctly rounded division. The relative error of a weight is therefore a few
-    units of 2^-53 (rounding r, exp2, the product), below 2^-48.
+    exp(x) = 2^(x / ln 2) with x / ln 2 = n + r, n whole and 0 <= r < 1, in fixed point: rate / ln 2 is rounded once, to
+    128 bits after the point, and multiplied by integers below 2^63, so that r is off by less than 2^-63 whatever the
+    size of n. Multiplicities are split into f 2^e by one correctly rounded division. The relative error of a weight is
+    therefore a few units of 2^-53 (rounding r, exp2, the product), below 2^-48.
     """
     mantissas, exponents = _split(weights.multiplicities)
     binary = _below_best(weights).astype(object) * _rate_over_log2(weights.rate)

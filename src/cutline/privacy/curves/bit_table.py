@@ -43,13 +43,6 @@ class BitTable:
     **Privacy.** Answering with the coin ``pi(n)`` costs, between n and n + 1, the larger of the two binary Rényi
     divergences; `rdp` is the exact maximum over n [docs/proofs/bit-table.md].
 
-    Parameters
-    ----------
-    values
-        ``pi(start), pi(start + 1), ...``; the first holds below ``start``, the last holds above.
-    start
-        The integer of the first value.
-
     Examples
     --------
     >>> table = BitTable.stability(order=8.0, rdp=0.25, delta=1e-6)
@@ -60,7 +53,7 @@ class BitTable:
     """
 
     kind: ClassVar[str] = "bit-table"
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # pi(start), pi(start + 1), ...: the first holds below start, the last above
     start: int = 0
 
     def __post_init__(self) -> None:
@@ -281,7 +274,7 @@ def _fall_from_above(q: float, order: float, rdp: float, guess: float | None = N
 
 
 def _solve(error: Callable[[float], tuple[float, float]], guess: float | None, high: float) -> float:
-    """Return where a rising error, given with its slope, is 0 in [0, high]: Newton's steps, or bisection in their place."""
+    """Return where a rising error, given with its slope, is 0 in [0, high]: by Newton's steps or by bisection."""
     low, x = 0.0, high if guess is None else min(guess, high)
     for _ in range(_MOST_STEPS):
         value, slope = error(x)
@@ -295,15 +288,15 @@ def _solve(error: Callable[[float], tuple[float, float]], guess: float | None, h
     return low
 
 
-# The Rényi divergence between two coins, rounded up: in float64 over whole tables with a running error bound, and in ball
-# arithmetic for single pairs.
+# The Rényi divergence between two coins, rounded up: in floats over whole tables with a running error bound, and in
+# balls for single pairs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CoinPairs:
     r"""Pairs of coins p and q with everything that does not depend on the order worked out once.
 
-    With ``f(x) = e^{a x} - 1 - a (e^x - 1) >= 0`` and the two log-ratios ``x1 = ln(p/q)``, ``x2 = ln((1-p)/(1-q))``, the
+    With ``f(x) = e^{a x} - 1 - a (e^x - 1) >= 0`` and the log-ratios ``x1 = ln(p/q)``, ``x2 = ln((1-p)/(1-q))``, the
     sum ``p^a q^{1-a} + (1-p)^a (1-q)^{1-a}`` is ``1 + q f(x1) + (1-q) f(x2)``: no cancellation between terms, so close
     coins keep their relative accuracy. The rounding of each ``f`` is added on top.
 

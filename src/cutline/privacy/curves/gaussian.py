@@ -1,4 +1,4 @@
-"""The Gaussian mechanism: noisy counts and PATE's noisy votes."""
+"""Gaussian noise: the noisy numbers, or only the index of the largest; and steps as dear as Gaussian noise (zCDP)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
+from flint import arb
 
+from cutline.arrays import FloatArray
+from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
-from cutline.privacy.rounding import fraction_up
+from cutline.privacy.rounding import ball_up, enclose, fraction_up, sum_up
 
 
 @register
@@ -48,14 +50,71 @@ class Gaussian:
         return math.inf if self.discrete else math.sqrt(self.squared_sensitivity) / self.sigma * (1 + 2.0**-50)
 
     def rdp(self, order: float) -> float:
-        check_order(order)
-        return math.inf if order == math.inf else fraction_up(Fraction(order) * Fraction(self.rho))
+        return linear_rdp(self.rho, order)
 
 
-def normal_profile(mu: float, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMaxGaussian:
+    r"""The index of the largest of several numbers with Gaussian noise; the paper's RNM-Gaussian.
+
+    **Privacy.** One person moves each number by at most ``change``, in any directions. The smaller of the paper's bound
+    ``2 a c^2 / sigma^2 + ln K / (a-1)`` and of releasing all K noisy numbers, ``a K c^2 / (2 sigma^2)``
+    [ZW22, Corollary; docs/errata.md].
+    """
+
+    kind: ClassVar[str] = "rnm-gaussian"
+    sigma: float
+    choices: int
+    change: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        if self.choices < 1 or self.change not in (1, 2):
+            raise ParameterError(
+                "choices must be at least 1 and change 1 or 2", f"choices={self.choices}, change={self.change}"
+            )
+
+    @property
+    def rho(self) -> float:
+        """Of the vector of all noisy numbers."""
+        return fraction_up(Fraction(self.choices * self.change**2) / (2 * Fraction(self.sigma) ** 2))
+
+    def rdp(self, order: float) -> float:
+        whole = linear_rdp(self.rho, order)
+        return whole if order == math.inf else min(self.corollary(order), whole)
+
+    def corollary(self, order: float) -> float:
+        """Return the paper's bound alone."""
+        shift = fraction_up(2 * Fraction(order) * self.change**2 / Fraction(self.sigma) ** 2)
+        return sum_up([(1, shift), (1, ball_up(enclose(lambda: arb(self.choices).log() / (arb(order) - 1))))])
+
+
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZCDP:
+    r"""A step of which only rho-zCDP is known: ``rho * order`` at every order [BS16, Definition 1]."""
+
+    kind: ClassVar[str] = "zcdp"
+    rho: float
+
+    def __post_init__(self) -> None:
+        check_positive("rho", self.rho)
+
+    def rdp(self, order: float) -> float:
+        return linear_rdp(self.rho, order)
+
+
+def linear_rdp(rho: float, order: float) -> float:
+    """Return ``rho * order``, rounded up: the Rényi bound of Gaussian noise."""
+    check_order(order)
+    return math.inf if order == math.inf else fraction_up(Fraction(order) * Fraction(rho))
+
+
+def normal_profile(mu: float, epsilons: FloatArray) -> FloatArray:
     """Return the privacy profile of mu-Gaussian DP [DRS22, Corollary 2.13]."""
     from scipy.special import log_ndtr, ndtr
 
     x = np.asarray(epsilons, dtype=np.float64)
-    profile: npt.NDArray[np.float64] = np.maximum(ndtr(-x / mu + mu / 2) - np.exp(x + log_ndtr(-x / mu - mu / 2)), 0.0)
+    profile: FloatArray = np.maximum(ndtr(-x / mu + mu / 2) - np.exp(x + log_ndtr(-x / mu - mu / 2)), 0.0)
     return profile

@@ -18,6 +18,7 @@ from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
 from cutline.privacy.curves.bit_table import coin_profile
+from cutline.privacy.curves.gaussian import linear_rdp
 from cutline.privacy.rounding import fraction_up
 
 _FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0
@@ -32,15 +33,6 @@ class GaussianBit:
     **Privacy.** The larger binary Rényi divergence over all integers n >= 0 and neighbours up to ``reach`` apart. The scan
     stops only where monotone tail bounds prove that no later pair can be dearer [docs/proofs/gaussian-bit.md].
 
-    Parameters
-    ----------
-    sigma
-        Standard deviation of the noise.
-    offset
-        Threshold in standard deviations: ``pi(0) = Phi(-offset)``.
-    reach
-        How far one person moves n: 1 under ADD_REMOVE, 2 under REPLACE.
-
     Examples
     --------
     >>> bit = GaussianBit(sigma=60.0, offset=6.0, reach=1)
@@ -49,9 +41,9 @@ class GaussianBit:
     """
 
     kind: ClassVar[str] = "gaussian-bit"
-    sigma: float
-    offset: float
-    reach: int
+    sigma: float  # standard deviation of the noise
+    offset: float  # the threshold in standard deviations: pi(0) = Phi(-offset)
+    reach: int  # how far one person moves n: 1 under ADD_REMOVE, 2 under REPLACE
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
@@ -81,7 +73,7 @@ class GaussianBit:
             return math.inf  # the upper tail's ratio grows without bound
         if order * self.reach > _FARTHEST:
             # The scan would have to go very far out; releasing the noisy distance itself costs no less than its bit.
-            return fraction_up(Fraction(order) * Fraction(self.rho))
+            return linear_rdp(self.rho, order)
         return max(_dearest(self.sigma, self.offset, apart, order) for apart in range(1, self.reach + 1))
 
 
@@ -94,12 +86,8 @@ def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
     while True:
         x = (np.arange(n, n + block) / sigma) - offset
         high, low = x + step, x
-        logs = log_ndtr(high), log_ndtr(-high), log_ndtr(low), log_ndtr(-low)
-        best = max(
-            best,
-            float(_bound(*logs, order).max()),
-            float(_bound(logs[2], logs[3], logs[0], logs[1], order).max()),
-        )
+        p, q = (log_ndtr(high), log_ndtr(-high)), (log_ndtr(low), log_ndtr(-low))
+        best = max(best, float(_bound(*p, *q, order).max()), float(_bound(*q, *p, order).max()))
         n, block = n + block, 2 * block
         # Beyond x: forward D <= -ln Phi(x); reverse D <= ln(1 + e^{g(x)}) / (a-1) with g(x) = a ln Q(x) - (a-1) ln Q(x+h),
         # which falls once x exceeds (a-1) h because the hazard of the normal law is at least x and grows by less than 1.

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
+from cutline.arrays import FloatArray
 from cutline.privacy.curves.base import check_order, check_positive, register
 from cutline.privacy.rounding import ball_up, enclose, fraction_up
 
@@ -41,14 +41,13 @@ class Pure:
         """``eps^2 / 2`` [BS16, Proposition 4]."""
         return fraction_up(Fraction(self.epsilon) ** 2 / 2)
 
-    def profile(self, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def profile(self, epsilons: FloatArray) -> FloatArray:
         """Return the profile of randomised response."""
         x = np.asarray(epsilons, dtype=np.float64)
         yes = 1 / (1 + math.exp(-self.epsilon))
         scale = np.exp(np.minimum(x, self.epsilon))
-        return np.where(
-            x >= self.epsilon, 0.0, np.maximum(yes - scale * (1 - yes), 0.0) + np.maximum(1 - yes - scale * yes, 0.0)
-        )
+        inside = np.maximum(yes - scale * (1 - yes), 0.0) + np.maximum(1 - yes - scale * yes, 0.0)
+        return np.where(x >= self.epsilon, 0.0, inside)
 
     def rdp(self, order: float) -> float:
         """Return the exact curve of randomised response, rounded up."""

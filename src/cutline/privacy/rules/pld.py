@@ -23,7 +23,7 @@ from cutline.arrays import FloatArray, IntArray
 from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition, Normal, Profiled, Use
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rounding import smallest
+from cutline.privacy.rounding import largest, smallest
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -187,11 +187,9 @@ def _dots(reach: int, most: int) -> IntArray:
     """Return grid indices from -reach to reach: all of them if few, else ever sparser away from zero."""
     if reach <= most:
         return np.arange(-reach, reach + 1)
-    low, high = 1.0, float(most)  # c asinh(reach / c) = the number of dots; grows with c
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle * math.asinh(reach / middle) < most else (low, middle)
-    right = np.unique(np.append(np.round(low * np.sinh(np.arange(1, most) / low)), reach).astype(np.int64))
+    # c asinh(reach / c) is the number of dots, and grows with c
+    c = largest(lambda c: c * math.asinh(reach / c) < most, low=1.0, high=float(most), relative=1e-15)
+    right = np.unique(np.append(np.round(c * np.sinh(np.arange(1, most) / c)), reach).astype(np.int64))
     right = right[(right > 0) & (right <= reach)]
     return np.concatenate([-right[::-1], [0], right])
 

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from cutline.errors import ParameterError
 from cutline.sampling import SeededSource, SystemSource, draws
-from cutline.sampling.discrete_gaussian import _discrete_laplace, _exp_coins, discrete_gaussian
+from cutline.sampling.noise import _discrete_laplace, _exp_coins, discrete_gaussian
 
 
 def law(weights):
