@@ -27,8 +27,8 @@ _HALF = np.uint64(1 << 63)
 def race(handicaps: IntArray, members: IntArray, rate: Fraction, *, rng: Source | None = None) -> int:
     r"""Return the group of the winner; which of its members won is uniform.
 
-    Handicaps are whole numbers of at least 0, one per group: a group is ``rate * handicap`` behind, for an exact rate of at
-    least 0. As many run for a group as it has members, perhaps none; one word is drawn per group that runs.
+    Handicaps are whole numbers of at least 0, one per group: a group is ``rate * handicap`` behind, for an exact rate of
+    at least 0. As many run for a group as it has members, perhaps none; one word is drawn per group that runs.
 
     Notes
     -----
