@@ -70,17 +70,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         logistic regression.
     n_teachers
         How many teachers share the records; public. More teachers: less noise in the votes, fewer records each.
-    epsilon, delta
-        The budget for all public examples together: 1 and 1e-6 unless given. With a ledger and no epsilon, the labels take the
-        dataset's usual share of one release.
-    aggregator
-        A registered name, calibrated to the budget, or an aggregator with parameters of its own, whose cost is then
-        what the guarantee states.
-    adjacency
-        ``"replace"``: a ballot changes arbitrarily. ``"add-remove"`` reproduces the paper and promises less.
-    limit
-        The most labels a teacher may give to one example, its surest; lowers the cost where labels are many and few
-        are set.
+    epsilon, delta, aggregator, adjacency, limit
+        As for `cutline.label`, for all public examples together. The limit keeps a teacher's surest labels and lowers the cost
+        where labels are many and few are set; ``"add-remove"`` reproduces the paper and promises less.
     missing
         What the student gets for labels that were not answered: ``"skip"`` or ``"mark"``, see `student.fit_student`.
     partition_key
@@ -182,8 +174,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
             protected.
         ledger, dataset, analyst
-            On whose account the labels are charged, if on any: the books by address or open. The cost is reserved before a
-            record is read and settled afterwards; the aggregator is calibrated at the dataset's own Rényi order.
+            As for `cutline.label`: on whose account the labels are charged, before a record is read.
 
         Raises
         ------

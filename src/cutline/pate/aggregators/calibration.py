@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
@@ -17,6 +18,8 @@ from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order
 from cutline.privacy.rules.registry import RULES
+
+_T = TypeVar("_T")
 
 _POLISH = 6
 _SURE = 0.95
@@ -33,17 +36,17 @@ def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers:
     cheap at its own order only, so after the search its order follows the order at which all coins convert best.
     """
     tosses = budget.releases * coins
-    if limits is not None:
-        check_limits(budget, limits, needs_delta=False)
-        return _table(limits.order, limits.rdp, tosses, teachers)
-    order = cheapest_order(budget, lambda order, rdp: margin_needed(order, rdp / tosses))
-    return follow_best_order(
-        order,
-        lambda order: _table(order, _allowed(budget, order), tosses, teachers),
+
+    def build(order: float, rdp: float) -> BitTable:
+        each = fraction_down(Fraction(rdp) / tosses * Fraction(INSIDE))
+        return BitTable.voting(order=order, rdp=each, teachers=teachers)
+
+    return _spend_at_best_order(
+        budget,
+        limits,
+        build,
+        needed=lambda order, rdp: margin_needed(order, rdp / tosses),
         total=lambda table: tosses * Cost.of(table, adjacency=Adjacency.REPLACE),
-        delta=budget.delta,
-        rounds=_POLISH - 1,
-        close=1e-7,
     )
 
 
@@ -67,9 +70,26 @@ def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
     return table
 
 
-def _table(order: float, rdp: float, tosses: int, teachers: int) -> BitTable:
-    each = fraction_down(Fraction(rdp) / tosses * Fraction(INSIDE))
-    return BitTable.voting(order=order, rdp=each, teachers=teachers)
+def _spend_at_best_order(
+    budget: Budget,
+    limits: Filter | None,
+    build: Callable[[float, float], _T],
+    *,
+    needed: Callable[[float, float], float],
+    total: Callable[[_T], Cost],
+) -> _T:
+    """Build from an order and what may be spent there in all: a filter's, or those at which the least is needed."""
+    if limits is not None:
+        check_limits(budget, limits, needs_delta=False)
+        return build(limits.order, limits.rdp)
+    return follow_best_order(
+        cheapest_order(budget, needed),
+        lambda order: build(order, _allowed(budget, order)),
+        total=total,
+        delta=budget.delta,
+        rounds=_POLISH - 1,
+        close=1e-7,
+    )
 
 
 def _allowed(budget: Budget, order: float) -> float:
@@ -146,15 +166,10 @@ def bit_precision(budget: Budget, limits: Filter | None, cost: Callable[[float],
         allowed = rdp / budget.releases * INSIDE
         return largest(lambda x: cost(x).rdp(order) <= allowed, low=guess / 100, high=guess * 100, relative=1e-10)
 
-    if limits is not None:
-        check_limits(budget, limits, needs_delta=False)
-        return within(limits.order, limits.rdp)
-    order = cheapest_order(budget, lambda order, rdp: order / rdp)
-    return follow_best_order(
-        order,
-        lambda order: within(order, _allowed(budget, order)),
+    return _spend_at_best_order(
+        budget,
+        limits,
+        within,
+        needed=lambda order, rdp: order / rdp,
         total=lambda precision: budget.releases * cost(precision),
-        delta=budget.delta,
-        rounds=_POLISH - 1,
-        close=1e-7,
     )
