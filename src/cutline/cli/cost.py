@@ -27,7 +27,7 @@ def cost(
     clip: o.Clip = None,
     choose: o.Choose = None,
     test: o.GapTest = None,
-    adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    adjacency: o.Adjacency = "add-remove",
     as_json: o.AsJson = False,
 ) -> None:
     """Show what releases cost under every rule, without any data.
@@ -52,16 +52,16 @@ def cost(
         chosen = calibrate(
             mechanism or default_mechanism(k),
             budget,
-            adjacency=str(adjacency),
+            adjacency=adjacency,
             k=k,
             max_k=max_k,
             **wishes,
-            choose=choose and str(choose),
-            test=test and str(test),
+            choose=choose,
+            test=test,
         )
         rules = dict((releases * chosen.cost).epsilons(delta))
         gap = gap_needed(chosen, max_k=max_k, cut=cut)
-        paper = calibrate("stable-top-k", budget, adjacency=str(adjacency), max_k=max_k, **wishes, test="paper")
+        paper = calibrate("stable-top-k", budget, adjacency=adjacency, max_k=max_k, **wishes, test="paper")
         paper_gap = gap_needed(paper, max_k=max_k, cut=cut)
     if not as_json:
         _print(chosen, budget, rules, gap, paper_gap)

@@ -46,7 +46,7 @@ def init(
     releases: Annotated[
         int, typer.Option(metavar="T", help="For how many releases of the usual kind the budget is meant.")
     ] = 10,
-    adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    adjacency: o.Adjacency = "add-remove",
     unit: Annotated[
         str | None, typer.Option(metavar="COL", help="The column that names the protected; top refuses another.")
     ] = None,
@@ -76,7 +76,7 @@ def init(
     limits = None if order is None or delta_share is None else budget.filter(order=order, delta_share=delta_share)
     with Ledger(books) as opened:
         with working("Choosing the order of the filter"):
-            opened.create(dataset, budget=budget, limits=limits, adjacency=str(adjacency), owner=owner, unit=unit)
+            opened.create(dataset, budget=budget, limits=limits, adjacency=adjacency, owner=owner, unit=unit)
         _show_account(opened.show(dataset), as_json=as_json)
 
 

@@ -2,38 +2,14 @@ r"""The options that several commands share, so that a word means the same every
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Relation(StrEnum):
-    """The adjacency relations by name; the real enumeration would load numpy for ``--help``."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
-
-
-class Choice(StrEnum):
-    """How k is chosen."""
-
-    EM = "em"
-    ARGMAX = "argmax"
-    RNM_GAUSSIAN = "rnm-gaussian"
-    RNM_LAPLACE = "rnm-laplace"
-    PERMUTE_AND_FLIP = "permute-and-flip"
-
-
-class Test(StrEnum):
-    """How stability is tested."""
-
-    TABLE = "table"
-    GAUSSIAN = "gaussian"
-    PAPER = "paper"
-    LAPLACE = "laplace"
-
+Relation = Literal["add-remove", "replace"]
+Choice = Literal["em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip"]
+Test = Literal["table", "gaussian", "paper", "laplace"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Full = Annotated[

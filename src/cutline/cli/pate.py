@@ -75,7 +75,7 @@ def pate(
                 limit=limit,
                 epsilon=epsilon,
                 delta=delta,
-                adjacency=None if adjacency is None else str(adjacency),
+                adjacency=adjacency,
                 ledger=ledger,
                 dataset=dataset,
                 analyst=analyst,

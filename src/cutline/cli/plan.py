@@ -2,9 +2,8 @@ r"""``cutline plan``: what gap each mechanism would need, and which one to take;
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,15 +21,8 @@ Prior = Annotated[
 ]
 
 
-class Domain(StrEnum):
-    """What items there can be."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-
-
 OnDomain = Annotated[
-    Domain | None,
+    Literal["open", "closed"] | None,
     typer.Option(help="Only mechanisms for any items, or for listed candidates.", show_default="both, or the prior's"),
 ]
 
@@ -42,7 +34,7 @@ def plan(
     releases: o.Releases = 1,
     k: o.K = None,
     max_k: o.MaxK = None,
-    adjacency: o.Adjacency = o.Relation.ADD_REMOVE,
+    adjacency: o.Adjacency = "add-remove",
     domain: OnDomain = None,
     prior: Prior = None,
     as_json: o.AsJson = False,
@@ -67,7 +59,7 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     known = None if prior is None else read_counts(prior)
     with working("Calibrating every mechanism"):
-        found = compare(budget, adjacency=str(adjacency), k=k, max_k=max_k, domain=domain and str(domain), prior=known)
+        found = compare(budget, adjacency=adjacency, k=k, max_k=max_k, domain=domain, prior=known)
     if as_json:
         print_json(found.to_dict())
         return

@@ -109,7 +109,7 @@ def top(
         "k": k,
         "max_k": max_k,
         "mechanism": mechanism,
-        "adjacency": adjacency and str(adjacency),
+        "adjacency": adjacency,
         "candidates": None if candidates is None else read_list(candidates, "the candidates"),
         "counts": counts,
         "where": where,
@@ -121,8 +121,8 @@ def top(
         "target": target,
         "weight": weight,
         "clip": clip,
-        "choose": choose and str(choose),
-        "test": test and str(test),
+        "choose": choose,
+        "test": test,
     }
     asked: Quote[Release] | Quote[GroupedRelease]
     if by is None or groups is None:
