@@ -9,10 +9,9 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutline.errors import DomainError, LawTooLarge, ParameterError
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.histogram import ClosedHistogram
 from cutline.mechanisms.closed.joint import JointEM, count_by_loss
-from cutline.privacy import Adjacency, Budget
+from cutline.privacy import Adjacency
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -71,35 +70,6 @@ def test_counts_are_exact_in_a_large_domain():
     assert all(size > 0 for size in sizes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", Adjacency)
-def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
-    rng = SeededSource(3)
-    right = JointEM(k=3, epsilon=1.5, adjacency=adjacency)
-    outcomes = [right.release(SMALL, rng=rng).outcome for _ in range(8000)]
-    assert p_value(outcomes, right.law(SMALL)) > 1e-3
-    for factor in (0.7, 1.3):
-        assert p_value(outcomes, JointEM(k=3, epsilon=1.5 * factor, adjacency=adjacency).law(SMALL)) < 1e-6
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 40.0])
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_chance_is_the_sum_over_orders(k, epsilon):
-    mechanism = JointEM(k=k, epsilon=epsilon, adjacency=ADD)
-    top = frozenset(SMALL.top(k))
-    truth = math.fsum(p for outcome, p in mechanism.law(SMALL).items() if frozenset(outcome.items) == top)
-    assert mechanism.chance(SMALL, k) == pytest.approx(truth, rel=1e-11)
-    assert mechanism.chance(SMALL, k + 1) == 0.0
-
-
-def test_the_draw_costs_the_same_for_any_k():
-    budget = Budget(epsilon=1.0, delta=1e-6)
-    few, many = JointEM.calibrate(budget, k=2), JointEM.calibrate(budget, k=50)
-    assert few.epsilon == many.epsilon
-    assert few.cost == many.cost
-    assert 1 - 1e-6 <= few.cost.epsilons(1e-6)["rdp"] <= 1.0
-
-
 def test_a_large_domain_is_drawn_by_its_groups():
     counts = np.random.default_rng(1).permutation(10**6 // np.arange(1, 10**5 + 1))
     release = JointEM(k=10, epsilon=1.0, adjacency=ADD).release(
@@ -107,19 +77,3 @@ def test_a_large_domain_is_drawn_by_its_groups():
     )
     ranked = sorted(range(10**5), key=lambda i: -counts[i])
     assert release.items == tuple(ranked[:10])
-
-
-def test_refusals():
-    with pytest.raises(DomainError, match="limited-domain"):
-        JointEM(k=1, epsilon=1.0, adjacency=ADD).release(OpenHistogram.from_counts(COUNTS, max_k=3))
-    for k in (5, 6):
-        with pytest.raises(ParameterError, match="5 candidates"):
-            JointEM(k=k, epsilon=1.0, adjacency=ADD).release(SMALL)
-    for k in (0, -3, 2.5, True, None):
-        with pytest.raises(ParameterError, match="k"):
-            JointEM.calibrate(Budget(epsilon=1.0, delta=1e-6), k=k)
-    wide = ClosedHistogram.from_counts(np.zeros(20_000, dtype=np.int64))
-    with pytest.raises(ParameterError, match="peeling-em"):
-        JointEM(k=100, epsilon=1.0, adjacency=ADD).release(wide)
-    with pytest.raises(LawTooLarge):
-        JointEM(k=2, epsilon=1.0, adjacency=ADD).law(wide)

@@ -42,27 +42,6 @@ def test_law_equals_brute_force(adjacency, k, epsilon):
     assert all(law[items] == pytest.approx(truth[items], rel=1e-12) for items in truth if truth[items] > 1e-300)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", Adjacency)
-def test_releases_match_the_law_and_reject_wrong_parameters(adjacency, p_value):
-    rng = SeededSource(5)
-    right = PeelingEM(k=3, epsilon=0.5, adjacency=adjacency)
-    outcomes = [right.release(SMALL, rng=rng).outcome for _ in range(8000)]
-    assert p_value(outcomes, right.law(SMALL)) > 1e-3
-    for factor in (0.7, 1.3):
-        assert p_value(outcomes, PeelingEM(k=3, epsilon=0.5 * factor, adjacency=adjacency).law(SMALL)) < 1e-6
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 40.0])
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
-def test_chance_is_the_sum_over_orders(k, epsilon):
-    mechanism = PeelingEM(k=k, epsilon=epsilon, adjacency=ADD)
-    top = frozenset(SMALL.top(k))
-    truth = math.fsum(p for outcome, p in mechanism.law(SMALL).items() if frozenset(outcome.items) == top)
-    assert mechanism.chance(SMALL, k) == pytest.approx(truth, rel=1e-11)
-    assert mechanism.chance(SMALL, k + 1) == 0.0
-
-
 def test_chance_of_a_large_domain():
     """k equal items far above the rest: the law is far too long to list, the chance is not."""
     cliff = ClosedHistogram.from_counts(dict(enumerate([400] * 100 + [0] * 10_000)))
