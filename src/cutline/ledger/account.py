@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
@@ -42,12 +42,12 @@ class Sums:
         return cls(rdp=Fraction(limits.rdp), delta=Fraction(limits.delta))
 
     @classmethod
-    def from_text(cls, rdp: str, delta: str) -> Self:
-        """Read sums back from the books."""
-        return cls(rdp=Fraction(rdp), delta=Fraction(delta))
+    def from_row(cls, row: object, prefix: str) -> Self:
+        """Read sums back from the columns ``<prefix>_rdp`` and ``<prefix>_delta``."""
+        return cls(rdp=Fraction(getattr(row, f"{prefix}_rdp")), delta=Fraction(getattr(row, f"{prefix}_delta")))
 
     def to_columns(self, prefix: str) -> dict[str, str]:
-        """Return what is written into the columns ``<prefix>_rdp`` and ``<prefix>_delta``."""
+        """Return what is written into those columns."""
         return {f"{prefix}_rdp": str(self.rdp), f"{prefix}_delta": str(self.delta)}
 
     def __add__(self, other: Sums) -> Sums:
@@ -60,13 +60,9 @@ class Sums:
         """Say whether both sums are within the limits."""
         return self.rdp <= limits.rdp and self.delta <= limits.delta
 
-    def rounded_up(self) -> tuple[float, float]:
+    def to_dict(self) -> dict[str, float]:
         """Return both as floats that are never below the true sums: for what was spent."""
-        return fraction_up(self.rdp), fraction_up(self.delta)
-
-    def rounded_down(self) -> tuple[float, float]:
-        """Return both as floats that are never above the true sums: for limits and for what is left."""
-        return fraction_down(self.rdp), fraction_down(self.delta)
+        return {"rdp": fraction_up(self.rdp), "delta": fraction_up(self.delta)}
 
     def shares(self, limits: Sums) -> tuple[Fraction, Fraction]:
         """Return both as shares of the limits; of a limit of 0 nothing is ever used."""
@@ -115,14 +111,8 @@ class Analyst:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        rdp, delta = self.spent.rounded_up()
-        limits = None if self.limits is None else dict(zip(("rdp", "delta"), self.limits.rounded_down(), strict=True))
-        return {
-            "analyst": self.name,
-            "spent": {"rdp": rdp, "delta": delta},
-            "limits": limits,
-            "used_percent": self.used,
-        }
+        limits = self.limits and {"rdp": fraction_down(self.limits.rdp), "delta": fraction_down(self.limits.delta)}
+        return {"analyst": self.name, "spent": self.spent.to_dict(), "limits": limits, "used_percent": self.used}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +174,6 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        rdp, delta = self.spent.rounded_up()
         return {
             "dataset": self.dataset,
             "owner": self.owner,
@@ -192,13 +181,9 @@ class Account:
             "adjacency": str(self.adjacency),
             "protects": self.adjacency.protects,
             "unit": self.unit,
-            "budget": {
-                "epsilon": self.budget.epsilon,
-                "delta": self.budget.delta,
-                "releases": self.budget.releases,
-            },
-            "filter": {"order": self.filter.order, "rdp": self.filter.rdp, "delta": self.filter.delta},
-            "spent": {"rdp": rdp, "delta": delta},
+            "budget": asdict(self.budget),
+            "filter": asdict(self.filter),
+            "spent": self.spent.to_dict(),
             "used_percent": self.used,
             "remaining_releases": self.remaining_releases,
             "entries": self.entries,
@@ -238,13 +223,6 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-
-        def plain(sums: Sums | None, cost: Mapping[str, Any] | None) -> dict[str, Any] | None:
-            if sums is None:
-                return None
-            rdp, delta = sums.rounded_up()
-            return {"rdp": rdp, "delta": delta, "cost": cost}
-
         return {
             "id": self.id,
             "dataset": self.dataset,
@@ -252,8 +230,8 @@ class Entry:
             "analyst": self.analyst,
             "mechanism": dict(self.mechanism),
             "state": self.state,
-            "reserved": plain(self.reserved, self.reserved_cost),
-            "settled": plain(self.settled, self.settled_cost),
+            "reserved": self.reserved.to_dict() | {"cost": self.reserved_cost},
+            "settled": self.settled and self.settled.to_dict() | {"cost": self.settled_cost},
             "settled_at": self.settled_at,
             "version": self.version,
         }

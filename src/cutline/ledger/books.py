@@ -36,12 +36,10 @@ class Settleable(Protocol):
     @property
     def cost(self) -> Cost:
         """What ran, as a function of the public outcome."""
-        ...
 
     @property
     def seeded(self) -> bool:
         """Whether it is a simulation."""
-        ...
 
 
 Data_contra = TypeVar("Data_contra", contravariant=True)
@@ -56,15 +54,12 @@ class Priced(Protocol[Data_contra, Result_co]):
     @property
     def cost(self) -> Cost:
         """The dearest path."""
-        ...
 
     def describe(self) -> Mapping[str, object]:
         """Return name and public parameters as plain data."""
-        ...
 
     def release(self, histogram: Data_contra, /) -> Result_co:
         """Run once."""
-        ...
 
 
 class Ledger(AbstractContextManager["Ledger"]):

@@ -147,7 +147,7 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_cos
         raise SettlementError(
             "a reservation is settled once", f"reservation {reservation.id}", "Reserve again for another release."
         )
-    reserved = Sums.from_text(entry.reserved_rdp, entry.reserved_delta)
+    reserved = Sums.from_row(entry, "reserved")
     settled = _check_within_reserve(cost, reserved, account)
     settlement = {
         "entry_id": entry.id,
@@ -221,7 +221,7 @@ def _charge_analyst(books: Connection, dataset_id: int, account: Account, analys
     known = _find_analyst(books, dataset_id, analyst)
     before = _spent_by(known)
     if known is not None and known.limit_rdp is not None:
-        limits = Sums.from_text(known.limit_rdp, known.limit_delta)
+        limits = Sums.from_row(known, "limit")
         if not (before + needed).within(limits):
             raise _budget_error(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
     _write_analyst(books, dataset_id, analyst, known, before + needed)
@@ -232,7 +232,7 @@ def _find_analyst(books: Connection, dataset_id: int, analyst: str) -> Row[Any] 
 
 
 def _spent_by(known: Row[Any] | None) -> Sums:
-    return Sums() if known is None else Sums.from_text(known.spent_rdp, known.spent_delta)
+    return Sums() if known is None else Sums.from_row(known, "spent")
 
 
 def _write_analyst(books: Connection, dataset_id: int, analyst: str, known: Row[Any] | None, spent: Sums) -> None:
@@ -255,13 +255,9 @@ def _budget_error(account: Account, needed: Sums, *, whose: str, limits: Sums, s
         )
     )
     room = Sums(rdp=min(left.rdp, account.left.rdp), delta=min(left.delta, account.left.delta))
-    advice = []
-    epsilon = _largest_epsilon(account, room)
-    if epsilon is None:
-        advice.append("No epsilon fits in what is left.")
-    else:
-        advice.append(f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}.")
-    part = _smallest_part(account.limits, room)
+    epsilon, part = _largest_epsilon(account, room), _smallest_part(account.limits, room)
+    fits = f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}."
+    advice = ["No epsilon fits in what is left." if epsilon is None else fits]
     if part is not None:
         advice.append(f"A release of 1/{part} of the budget (releases={part}) fits.")
     if not needed.within(limits):
@@ -275,8 +271,7 @@ def _largest_epsilon(account: Account, left: Sums) -> str | None:
     if left.rdp <= 0 or left.delta < slack:
         return None
     order, delta = account.filter.order, account.budget.delta
-    rdp, _ = left.rounded_down()
-    slack_float = fraction_down(slack)
+    rdp, slack_float = fraction_down(left.rdp), fraction_down(slack)
     exact = epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=slack_float)
     if not 0 < exact < math.inf:
         return None

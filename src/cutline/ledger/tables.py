@@ -23,22 +23,8 @@ from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    ForeignKey,
-    Integer,
-    MetaData,
-    Row,
-    Table,
-    Text,
-    UniqueConstraint,
-    bindparam,
-    insert,
-    select,
-    text,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Column, Connection, ForeignKey, Integer, Row, Table, Text, bindparam, insert, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from cutline.errors import DatasetError, ParameterError, SchemaError
@@ -51,8 +37,14 @@ _LOCK = 0x6375746C696E65  # names the advisory lock under which PostgreSQL creat
 _LONGEST_NAME = 200
 _APPEND_ONLY = ("cutline_entries", "cutline_settlements", "cutline_costs")
 
-metadata = MetaData()
+metadata = sa.MetaData()
 _Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by itself under this very type name only
+
+
+def _texts(*names: str) -> list[Column[str]]:
+    """Return columns of text that is never missing."""
+    return [Column(name, Text, nullable=False) for name in names]
+
 
 schema = Table("cutline_schema", metadata, Column("version", Integer, nullable=False))
 
@@ -61,22 +53,16 @@ datasets = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    Column("owner", Text, nullable=False),
-    Column("adjacency", Text, nullable=False),
+    *_texts("owner", "adjacency"),
     Column("unit", Text),
-    Column("epsilon", Text, nullable=False),
-    Column("delta", Text, nullable=False),
+    *_texts("epsilon", "delta"),
     Column("releases", Integer, nullable=False),
-    Column("filter_order", Text, nullable=False),
-    Column("filter_rdp", Text, nullable=False),
-    Column("filter_delta", Text, nullable=False),
-    Column("spent_rdp", Text, nullable=False),
-    Column("spent_delta", Text, nullable=False),
+    *_texts("filter_order", "filter_rdp", "filter_delta", "spent_rdp", "spent_delta"),
     Column("entries", BigInteger, nullable=False),
     Column("limited", Integer, nullable=False),
-    Column("created", Text, nullable=False),
+    *_texts("created"),
     Column("closed", Text),
-    Column("version", Text, nullable=False),
+    *_texts("version"),
 )
 
 analysts = Table(
@@ -86,16 +72,10 @@ analysts = Table(
     Column("analyst", Text, primary_key=True),
     Column("limit_rdp", Text),
     Column("limit_delta", Text),
-    Column("spent_rdp", Text, nullable=False),
-    Column("spent_delta", Text, nullable=False),
+    *_texts("spent_rdp", "spent_delta"),
 )
 
-costs = Table(
-    "cutline_costs",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    Column("cost", Text, nullable=False),
-)
+costs = Table("cutline_costs", metadata, Column("digest", Text, primary_key=True), *_texts("cost"))
 
 entries = Table(
     "cutline_entries",
@@ -103,13 +83,10 @@ entries = Table(
     Column("id", _Id, primary_key=True),
     Column("dataset_id", _Id, ForeignKey("cutline_datasets.id"), nullable=False),
     Column("analyst", Text),
-    Column("mechanism", Text, nullable=False),
+    *_texts("mechanism"),
     Column("cost", Text, ForeignKey("cutline_costs.digest"), nullable=False),
-    Column("reserved_rdp", Text, nullable=False),
-    Column("reserved_delta", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    UniqueConstraint("dataset_id", "id"),  # also the index that pages of history are read from
+    *_texts("reserved_rdp", "reserved_delta", "at", "version"),
+    sa.UniqueConstraint("dataset_id", "id"),  # also the index that pages of history are read from
 )
 
 settlements = Table(
@@ -117,10 +94,7 @@ settlements = Table(
     metadata,
     Column("entry_id", _Id, ForeignKey("cutline_entries.id"), primary_key=True, autoincrement=False),
     Column("cost", Text, ForeignKey("cutline_costs.digest"), nullable=False),
-    Column("settled_rdp", Text, nullable=False),
-    Column("settled_delta", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("version", Text, nullable=False),
+    *_texts("settled_rdp", "settled_delta", "at", "version"),
 )
 
 # Built once, and not at every release.
@@ -138,7 +112,9 @@ _SELECT_HISTORY = (
     .select_from(entries.outerjoin(settlements))
     .where(entries.c.dataset_id == bindparam("dataset_id"))
 )
-_INSERT_COST = text("INSERT INTO cutline_costs (digest, cost) VALUES (:digest, :cost) ON CONFLICT (digest) DO NOTHING")
+_INSERT_COST = sa.text(
+    "INSERT INTO cutline_costs (digest, cost) VALUES (:digest, :cost) ON CONFLICT (digest) DO NOTHING"
+)
 _this_analyst = (analysts.c.dataset_id == bindparam("of_dataset"), analysts.c.analyst == bindparam("of_analyst"))
 SELECT_ANALYST = select(analysts).where(*_this_analyst)
 SELECT_ENTRY = (
@@ -148,38 +124,21 @@ SELECT_ENTRY = (
 )
 INSERT_DATASET, INSERT_ANALYST = insert(datasets), insert(analysts)
 INSERT_ENTRY, INSERT_SETTLEMENT = insert(entries), insert(settlements)
-CHARGE_DATASET = (
-    datasets.update()
-    .where(datasets.c.id == bindparam("dataset_id"))
-    .values(
-        spent_rdp=bindparam("spent_rdp"),
-        spent_delta=bindparam("spent_delta"),
-        entries=datasets.c.entries + bindparam("more"),
-    )
-)
-CHARGE_ANALYST = (
-    analysts.update()
-    .where(*_this_analyst)
-    .values(spent_rdp=bindparam("spent_rdp"), spent_delta=bindparam("spent_delta"))
-)
-LIMIT_ANALYST = (
-    analysts.update()
-    .where(*_this_analyst)
-    .values(limit_rdp=bindparam("limit_rdp"), limit_delta=bindparam("limit_delta"))
-)
-REQUIRE_ANALYSTS = datasets.update().where(datasets.c.id == bindparam("dataset_id")).values(limited=1)
-CLOSE_DATASET = (
-    datasets.update()
-    .where(datasets.c.id == bindparam("dataset_id"), datasets.c.closed.is_(None))
-    .values(closed=bindparam("now"))
-)
+_update_dataset = datasets.update().where(datasets.c.id == bindparam("dataset_id"))
+_update_analyst = analysts.update().where(*_this_analyst)
+_spent: dict[str, Any] = {name: bindparam(name) for name in ("spent_rdp", "spent_delta")}
+CHARGE_DATASET = _update_dataset.values(**_spent, entries=datasets.c.entries + bindparam("more"))
+CHARGE_ANALYST = _update_analyst.values(**_spent)
+LIMIT_ANALYST = _update_analyst.values(limit_rdp=bindparam("limit_rdp"), limit_delta=bindparam("limit_delta"))
+REQUIRE_ANALYSTS = _update_dataset.values(limited=1)
+CLOSE_DATASET = _update_dataset.where(datasets.c.closed.is_(None)).values(closed=bindparam("now"))
 
 
 def create_tables(connection: Connection) -> None:
     """Create what is missing, once, however many processes try at the same time."""
     postgresql = connection.dialect.name == "postgresql"
     if postgresql:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in table.indexes:
@@ -225,17 +184,13 @@ def is_key(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
 
 
-def find_dataset(books: Connection, dataset: str) -> Row[Any]:
-    """Return the dataset's row."""
-    return _require_dataset(books.execute(_SELECT_DATASET, {"dataset": dataset}).first(), dataset)
-
-
 def lock_dataset(books: Connection, dataset: str) -> Row[Any]:
     """Return the dataset's row, and let every other writer of it wait until the end of the transaction."""
-    return _require_dataset(books.execute(_LOCK_DATASET, {"dataset": dataset}).first(), dataset)
+    return _find_dataset(books, dataset, _LOCK_DATASET)
 
 
-def _require_dataset(row: Row[Any] | None, dataset: str) -> Row[Any]:
+def _find_dataset(books: Connection, dataset: str, query: sa.Select[Any] = _SELECT_DATASET) -> Row[Any]:
+    row = books.execute(query, {"dataset": dataset}).first()
     if row is None:
         raise DatasetError("the ledger must know the dataset", repr(dataset), "Create it with `cutline ledger init`.")
     return row
@@ -253,7 +208,7 @@ def list_datasets(books: Connection) -> list[str]:
 
 def read_account(books: Connection, dataset: str) -> Account:
     """Return a dataset's account with everybody who has spent something of it or has a limit."""
-    row = find_dataset(books, dataset)
+    row = _find_dataset(books, dataset)
     rows = books.execute(_SELECT_ANALYSTS, {"dataset_id": row.id}).all()
     return account_from_row(row, analysts=rows)
 
@@ -281,7 +236,7 @@ def _read_rows(row: Row[Any], analysts: Sequence[Row[Any]]) -> Account:
         unit=row.unit,
         budget=Budget(epsilon=float(row.epsilon), delta=float(row.delta), releases=row.releases),
         filter=Filter(order=float(row.filter_order), rdp=float(row.filter_rdp), delta=float(row.filter_delta)),
-        spent=Sums.from_text(row.spent_rdp, row.spent_delta),
+        spent=Sums.from_row(row, "spent"),
         entries=row.entries,
         created=row.created,
         closed=row.closed,
@@ -289,8 +244,8 @@ def _read_rows(row: Row[Any], analysts: Sequence[Row[Any]]) -> Account:
         analysts=tuple(
             Analyst(
                 name=analyst.analyst,
-                spent=Sums.from_text(analyst.spent_rdp, analyst.spent_delta),
-                limits=None if analyst.limit_rdp is None else Sums.from_text(analyst.limit_rdp, analyst.limit_delta),
+                spent=Sums.from_row(analyst, "spent"),
+                limits=None if analyst.limit_rdp is None else Sums.from_row(analyst, "limit"),
             )
             for analyst in analysts
         ),
@@ -302,7 +257,7 @@ def read_page(books: Connection, dataset: str, *, before: int | None, limit: int
     query = _SELECT_HISTORY.order_by(entries.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(entries.c.id < before)
-    rows = books.execute(query, {"dataset_id": find_dataset(books, dataset).id}).all()
+    rows = books.execute(query, {"dataset_id": _find_dataset(books, dataset).id}).all()
     digests = {row.cost for row in rows} | {row.settled_cost for row in rows} - {None}
     query_costs = select(costs).where(costs.c.digest.in_(sorted(digests)))
     plain = {row.digest: json.loads(row.cost) for row in books.execute(query_costs)} if digests else {}
@@ -313,8 +268,8 @@ def read_page(books: Connection, dataset: str, *, before: int | None, limit: int
             at=row.at,
             analyst=row.analyst,
             mechanism=json.loads(row.mechanism),
-            reserved=Sums.from_text(row.reserved_rdp, row.reserved_delta),
-            settled=None if row.settled_cost is None else Sums.from_text(row.settled_rdp, row.settled_delta),
+            reserved=Sums.from_row(row, "reserved"),
+            settled=None if row.settled_cost is None else Sums.from_row(row, "settled"),
             settled_at=row.settled_at,
             reserved_cost=plain[row.cost],
             settled_cost=None if row.settled_cost is None else plain[row.settled_cost],
@@ -326,16 +281,14 @@ def read_page(books: Connection, dataset: str, *, before: int | None, limit: int
 
 def read_burn_down(books: Connection, dataset: str) -> list[tuple[str, float, float]]:
     """Replay the whole history in the order of time: what was left after each event, in percent of both limits."""
-    found = find_dataset(books, dataset)
+    found = _find_dataset(books, dataset)
     limits = account_from_row(found).limits
     events: list[tuple[str, Sums]] = []
     for row in books.execute(_SELECT_HISTORY.order_by(entries.c.id), {"dataset_id": found.id}):
-        reserved = Sums.from_text(row.reserved_rdp, row.reserved_delta)
+        reserved = Sums.from_row(row, "reserved")
         events.append((row.at, reserved))
-        if row.settled_cost is not None:
-            settled = Sums.from_text(row.settled_rdp, row.settled_delta)
-            if settled != reserved:
-                events.append((row.settled_at, settled - reserved))
+        if row.settled_cost is not None and (refund := Sums.from_row(row, "settled") - reserved) != Sums():
+            events.append((row.settled_at, refund))
     points, spent = [(found.created, 100.0, 100.0)], Sums()
     for at, change in sorted(events, key=lambda event: event[0]):
         spent += change
@@ -346,16 +299,11 @@ def read_burn_down(books: Connection, dataset: str) -> list[tuple[str, float, fl
 
 def check_name(what: str, name: object) -> str:
     """Return the name if both databases and every screen can hold it, and raise otherwise."""
-    if (
-        not isinstance(name, str)
-        or not 0 < len(name) <= _LONGEST_NAME
-        or not name.isprintable()
-        or name != name.strip()
-    ):
-        raise ParameterError(
-            f"{what} must be a name of 1 to {_LONGEST_NAME} printable characters", repr(name)[:80], "Try another name."
-        )
-    return name
+    if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable() and name == name.strip():
+        return name
+    raise ParameterError(
+        f"{what} must be a name of 1 to {_LONGEST_NAME} printable characters", repr(name)[:80], "Try another name."
+    )
 
 
 def encode_mechanism(mechanism: Mapping[str, object]) -> str:

@@ -11,26 +11,18 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cutline.counting.engines.duck.engine import Engine
 from cutline.counting.engines.duck.frames import Frame
+from cutline.counting.engines.duck.lists import WHOLE
 from cutline.counting.engines.duck.votes import DuckVotes, bind_table
-from cutline.counting.engines.remote import RemoteVotes, match_lists, refuse_local_options, refuse_type, silently
-from cutline.counting.question import QUERY_NAMES, Question, check_present
+from cutline.counting.engines.remote import RemoteVotes, bind_columns, refuse_type, silently
+from cutline.counting.question import QUERY_NAMES, Question
 from cutline.errors import ParameterError, SourceError
 
-_WHOLE = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INTEGER",
-    "int64": "BIGINT",
-    "uint8": "UTINYINT",
-    "uint16": "USMALLINT",
-    "uint32": "UINTEGER",
-    "uint64": "UBIGINT",
-}
-_SIMPLE = _WHOLE | {"string": "VARCHAR", "boolean": "BOOLEAN", "float32": "FLOAT", "float64": "DOUBLE"}
+_SIMPLE = WHOLE | {"string": "VARCHAR", "boolean": "BOOLEAN", "float32": "FLOAT", "float64": "DOUBLE"}
 # What has been tried. An unknown backend may fold case, order by language, or round.
 _TRIED = {
     "duckdb": _SIMPLE | {"date": "DATE", "decimal": "DECIMAL"},
@@ -146,7 +138,6 @@ def bind_backend(table: Any, question: Question, *, backend: str) -> IbisVotes:
 
 
 def _bind(table: Any, question: Question, *, backend: str) -> IbisVotes:
-    refuse_local_options(question, engine=IbisVotes.engine)
     grouping = question.grouping
     if grouping is not None and grouping.limit is not None and backend not in _TRIED:
         raise ParameterError(
@@ -154,24 +145,23 @@ def _bind(table: Any, question: Question, *, backend: str) -> IbisVotes:
             repr(backend),
             f"Leave it out, or use one of {', '.join(sorted(_TRIED))}.",
         )
-    check_present(question.roles.values(), list(table.columns))
-    plain = {role: _plain_value(table, role, name, backend=backend) for role, name in question.roles.items()}
-    candidates, groups, order = match_lists(question, {role: kind for role, (_, kind) in plain.items()})
-    values = {QUERY_NAMES[role]: column for role, (column, _) in plain.items()}
+    bound = bind_columns(
+        question, list(table.columns), partial(_plain_value, table, backend=backend), engine=IbisVotes.engine
+    )
+    values = {QUERY_NAMES[role]: column for role, column in bound.values.items()}
     votes = table.select(**values).filter(lambda t: t.u.notnull() & t.i.notnull())
-    if candidates is not None:
-        listed = _make_table(candidates, "place", "i", values["i"].type())
+    if bound.candidates is not None:
+        listed = _make_table(bound.candidates, "place", "i", values["i"].type())
         votes = votes.join(listed, "i").drop("i").rename(i="place")
-    if groups is not None:
-        votes = votes.join(_make_table(groups, "g", "b", values["b"].type()), "b")
-    votes = votes.select("u", "i", *(() if groups is None else ("g",)))
+    if bound.groups is not None:
+        votes = votes.join(_make_table(bound.groups, "g", "b", values["b"].type()), "b")
     return IbisVotes(
-        votes=votes,
-        order=order,
+        votes=votes.select("u", "i", *(() if bound.groups is None else ("g",))),
+        order=bound.order,
         grouping=grouping,
         table=table,
         backend=backend,
-        compares_text=any(kind == "VARCHAR" for _, kind in plain.values()),
+        compares_text="VARCHAR" in bound.kinds.values(),
     )
 
 
@@ -181,7 +171,7 @@ def _plain_value(table: Any, role: str, name: str, *, backend: str) -> tuple[Any
 
     column = table[name]
     declared = str(column.type().copy(nullable=True))
-    known = _TRIED.get(backend, _WHOLE)
+    known = _TRIED.get(backend, WHOLE)
     family = "decimal" if declared.startswith("decimal(") else declared
     kind = known.get(family)
     if kind == "DECIMAL":
@@ -240,7 +230,7 @@ def _as_declared(column: Any, declared: str) -> Any:
     kept = column.typeof().isin(_STORED.get(declared, ("integer",)))
     if declared == "boolean":
         kept &= column.cast("int64").isin((0, 1))
-    elif declared in _WHOLE and declared != "int64":  # a wider number would come back as another one
+    elif declared in WHOLE and declared != "int64":  # a wider number would come back as another one
         bounds = column.type().bounds
         exact = column.cast("int64")
         kept &= (exact >= bounds.lower) & (exact <= min(bounds.upper, 2**63 - 1))
@@ -283,7 +273,7 @@ def _as_text(users: Any) -> Any:
     return users if users.type().is_string() else users.cast("string")
 
 
-def _make_table(rows: list[tuple[int, Any]], place: str, value: str, kind: Any) -> Any:
+def _make_table(rows: Sequence[tuple[Any, ...]], place: str, value: str, kind: Any) -> Any:
     import ibis
 
     columns = {place: [row[0] for row in rows], value: [row[1] for row in rows]}

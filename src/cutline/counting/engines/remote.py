@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from cutline.counting.engines.duck.engine import Engine
-from cutline.counting.engines.duck.lists import match_list
-from cutline.counting.question import Grouping, Progress, Question
+from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, match_lists
+from cutline.counting.question import Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, CutlineError, EngineError, ParameterError, WhereError
-from cutline.histogram import Item
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteVotes(ABC):
-    """A query of another engine for the rows that count; nothing has been run yet.
+    """A query of another engine for the rows that count (:class:`cutline.counting.Votes`); nothing has been run yet.
 
     Parameters
     ----------
@@ -37,13 +36,11 @@ class RemoteVotes(ABC):
     grouping: Grouping | None
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-        """Return rows (group, item, count): the top ``max_k + 1`` of each group, in order."""
         rows = silently(self.engine, lambda: self._fetch_top(max_k))
         _report_end(progress)
         return rows
 
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
-        """Return pyarrow tables: the candidates' places in the items' own order, and positive counts (g, place, n)."""
         counted = silently(self.engine, lambda: _make_table(self._fetch_counts()))
         _report_end(progress)
         return self.order, counted
@@ -57,8 +54,37 @@ class RemoteVotes(ABC):
         """Run the query and return all rows (group, item, count)."""
 
 
-def refuse_local_options(question: Question, *, engine: str) -> None:
-    """Refuse what only the engine of this process can do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What a question is about, in another engine's own words.
+
+    Parameters
+    ----------
+    values
+        The value of each role in a row, as the engine writes it; the roles are user, item and, with groups, by.
+    kinds
+        The type of each, as DuckDB calls it.
+    candidates, groups
+        Rows (place, value) of the caller's lists; None if there are none.
+    order
+        A pyarrow table of the candidates' places in the items' own order. One engine orders the candidates of all, so
+        that no other engine's idea of order can differ.
+    """
+
+    values: Mapping[str, Any]
+    kinds: Mapping[str, str]
+    candidates: list[tuple[Any, ...]] | None
+    groups: list[tuple[Any, ...]] | None
+    order: Any
+
+
+def bind_columns(
+    question: Question, present: Sequence[str], plain_value: Callable[[str, str], tuple[Any, str]], *, engine: str
+) -> Binding:
+    """Bind a question to the columns that are present; ``plain_value`` gives the value and type of a role and its column.
+
+    What only the engine of this process can do is refused.
+    """
     if question.where is not None:
         raise WhereError(
             f"where is for files and tables in memory; {engine} filters its own rows",
@@ -71,6 +97,22 @@ def refuse_local_options(question: Question, *, engine: str) -> None:
             repr(question.memory_limit),
             "Leave it out.",
         )
+    check_present(question.roles.values(), present)
+    plain = {role: plain_value(role, name) for role, name in question.roles.items()}
+    kinds = {role: kind for role, (_, kind) in plain.items()}
+    with Engine() as local:
+        lists = {
+            listed.role: local.rows(f"SELECT place, value FROM {listed.role} ORDER BY place")
+            for listed in match_lists(local, question, kinds)
+        }
+        order = local.arrow(ORDER_CANDIDATES) if "candidates" in lists else None
+    return Binding(
+        values={role: value for role, (value, _) in plain.items()},
+        kinds=kinds,
+        candidates=lists.get("candidates"),
+        groups=lists.get("groups"),
+        order=order,
+    )
 
 
 def refuse_type(role: str, name: str, declared: str, *, known: str) -> ColumnTypeError:
@@ -96,32 +138,6 @@ def silently(engine: str, action: Callable[[], T]) -> T:
             f"{engine} must finish the count", "", f"Run the same table's count() in {engine} to see its own words."
         )
     raise refusal
-
-
-def match_lists(
-    question: Question, declared: dict[str, str]
-) -> tuple[list[tuple[int, Any]] | None, list[tuple[int, Any]] | None, Any]:
-    """Bring the caller's lists to the types of their columns, as DuckDB calls them.
-
-    Returns rows (place, value) of the candidates and of the groups, each None if there are none, and a pyarrow table of
-    the candidates' places in the items' own order. One engine orders the candidates of all, so that no other engine's
-    idea of order can differ.
-    """
-    candidates = groups = order = None
-    if question.candidates is None and question.grouping is None:
-        return candidates, groups, order
-    with Engine() as engine:
-        if question.candidates is not None:
-            candidates = _match(engine, "candidates", question.candidates, question.roles["item"], declared["item"])
-            order = engine.arrow("SELECT place FROM candidates ORDER BY value")
-        if question.grouping is not None:
-            groups = _match(engine, "groups", question.grouping.groups, question.grouping.column, declared["by"])
-    return candidates, groups, order
-
-
-def _match(engine: Engine, role: str, values: Sequence[Item], column: str, declared: str) -> list[tuple[int, Any]]:
-    match_list(engine, role, values, column=column, declared=declared)
-    return [(place, value) for place, value in engine.rows(f"SELECT place, value FROM {role} ORDER BY place")]
 
 
 def _make_table(rows: Sequence[Sequence[Any]]) -> Any:

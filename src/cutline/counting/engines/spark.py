@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from cutline.counting.engines.remote import RemoteVotes, match_lists, refuse_local_options, refuse_type, silently
-from cutline.counting.question import QUERY_NAMES, Grouping, Question, check_present
+from cutline.counting.engines.remote import RemoteVotes, bind_columns, refuse_type, silently
+from cutline.counting.question import QUERY_NAMES, Grouping, Question
 from cutline.errors import SourceError
 
 _BROADCAST = 10**6  # a list below this many values is sent to every executor
@@ -68,26 +68,28 @@ def bind_frame(frame: Any, question: Question) -> SparkVotes:
 
 
 def _bind(frame: Any, question: Question) -> SparkVotes:
-    refuse_local_options(question, engine=SparkVotes.engine)
     if frame.isStreaming:
         raise SourceError("a log must have an end", "a streaming DataFrame", "Pass a DataFrame that is not streaming.")
-    check_present(question.roles.values(), list(frame.columns))
     session = frame.sparkSession
     fields = {field.name: (f"c{i}", field.dataType.simpleString()) for i, field in enumerate(frame.schema.fields)}
-    plain = {role: _plain_value(role, name, *fields[name]) for role, name in question.roles.items()}
-    values = {role: sql for role, (sql, _, _) in plain.items()}
-    if question.candidates is None and plain["item"][1] == "VARCHAR":
-        values["item"] = f"CASE WHEN {_valid_text(session.version).format(values['item'])} THEN {values['item']} END"
-    candidates, groups, order = match_lists(question, {role: kind for role, (_, kind, _) in plain.items()})
+
+    def plain_value(role: str, name: str) -> tuple[str, str]:
+        sql, kind = _plain_value(role, name, *fields[name])
+        if role == "item" and question.candidates is None and kind == "VARCHAR":
+            sql = f"CASE WHEN {_valid_text(session.version).format(sql)} THEN {sql} END"
+        return sql, kind
+
+    bound = bind_columns(question, list(frame.columns), plain_value, engine=SparkVotes.engine)
     named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    votes = named.selectExpr(*(f"{sql} AS {QUERY_NAMES[role]}" for role, sql in values.items()))
+    votes = named.selectExpr(*(f"{sql} AS {QUERY_NAMES[role]}" for role, sql in bound.values.items()))
+    types = dict(votes.dtypes)
     votes = votes.where("u IS NOT NULL AND i IS NOT NULL")
-    if candidates is not None:
-        listed = _make_frame(session, candidates, f"place int, i {plain['item'][2]}")
+    if bound.candidates is not None:
+        listed = _make_frame(session, bound.candidates, f"place int, i {types['i']}")
         votes = votes.join(listed, "i").drop("i").withColumnRenamed("place", "i")
-    if groups is not None:
-        votes = votes.join(_make_frame(session, groups, f"g int, b {plain['by'][2]}"), "b").select("u", "i", "g")
-    return SparkVotes(votes=votes, order=order, grouping=question.grouping)
+    if bound.groups is not None:
+        votes = votes.join(_make_frame(session, bound.groups, f"g int, b {types['b']}"), "b").select("u", "i", "g")
+    return SparkVotes(votes=votes, order=bound.order, grouping=question.grouping)
 
 
 def _keep_first_groups(distinct: Any, grouping: Grouping) -> Any:
@@ -107,32 +109,22 @@ def _make_frame(session: Any, rows: Sequence[tuple[Any, ...]], schema: str) -> A
     return frame.hint("broadcast") if len(rows) < _BROADCAST else frame
 
 
-def _plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, str, str]:
-    """Return the SQL of a column with NaN and dates beyond Python's as missing, its type in DuckDB, and that in Spark."""
-    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", declared)
-    kind = f"DECIMAL({decimal[1]},{decimal[2]})" if decimal else _TYPES.get(declared)
+def _plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, str]:
+    """Return the SQL of a column, with NaN and dates beyond Python's as missing, and its type in DuckDB."""
+    kind = declared.upper() if re.fullmatch(r"decimal\(\d+,\d+\)", declared) else _TYPES.get(declared)
     if kind is None:
         raise refuse_type(role, name, declared, known=_KNOWN)
     if kind in ("FLOAT", "DOUBLE"):
-        return (
-            f"CASE WHEN isnan({column}) THEN NULL WHEN {column} = 0 THEN CAST(0 AS {declared}) ELSE {column} END",
-            kind,
-            declared,
-        )
+        zero = f"WHEN {column} = 0 THEN CAST(0 AS {declared})"
+        return f"CASE WHEN isnan({column}) THEN NULL {zero} ELSE {column} END", kind
     if declared == "date":
-        return (
-            f"CASE WHEN unix_date({column}) >= {_FIRST} AND unix_date({column}) < {_END} THEN {column} END",
-            kind,
-            declared,
-        )
+        return f"CASE WHEN unix_date({column}) >= {_FIRST} AND unix_date({column}) < {_END} THEN {column} END", kind
     if declared == "timestamp_ntz":
         low, high = "TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
-        return f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {column} END", kind, declared
+        return f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {column} END", kind
     if declared == "timestamp":
-        return _moment_text(column), kind, "string"
-    if declared == "void":
-        return f"CAST({column} AS STRING)", kind, "string"
-    return column, kind, declared
+        return _moment_text(column), kind
+    return (f"CAST({column} AS STRING)" if declared == "void" else column), kind
 
 
 def _valid_text(version: str) -> str:

@@ -5,28 +5,31 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from cutline.counting.engines.duck.engine import Engine
+from cutline.counting.question import Question
 from cutline.errors import ColumnTypeError
 from cutline.histogram import Item
 
+# Whole numbers by their names in Arrow and Ibis, and in DuckDB.
+WHOLE = dict(
+    zip(
+        ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+        strict=True,
+    )
+)
+ORDER_CANDIDATES = "SELECT place FROM candidates ORDER BY value"  # their places in the items' own order
 _COLUMNS = {"candidates": "item", "groups": "by"}
 # Declared type -> the Python types of its values and the name of the Arrow type that carries them.
 _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
     "VARCHAR": ((str,), "string"),
     "BOOLEAN": ((bool,), "bool"),
-    "TINYINT": ((int,), "int8"),
-    "SMALLINT": ((int,), "int16"),
-    "INTEGER": ((int,), "int32"),
-    "BIGINT": ((int,), "int64"),
-    "UTINYINT": ((int,), "uint8"),
-    "USMALLINT": ((int,), "uint16"),
-    "UINTEGER": ((int,), "uint32"),
-    "UBIGINT": ((int,), "uint64"),
+    **{declared: ((int,), carrier) for carrier, declared in WHOLE.items()},
     "HUGEINT": ((int,), "text"),
     "UHUGEINT": ((int,), "text"),
     "FLOAT": ((int, float), "float32"),
@@ -66,8 +69,18 @@ class PublicList:
         )
 
 
-def match_list(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> PublicList:
-    """Bring a list to the declared type of its column, or refuse it; its table is then in the engine."""
+def match_lists(engine: Engine, question: Question, declared: Mapping[str, str]) -> tuple[PublicList, ...]:
+    """Bring the lists of a question to the declared types of their columns, or refuse them; their tables are then there."""
+    grouping = question.grouping
+    lists = {"candidates": question.candidates, "groups": None if grouping is None else grouping.groups}
+    return tuple(
+        _match_list(engine, role, values, column=question.roles[_COLUMNS[role]], declared=declared[_COLUMNS[role]])
+        for role, values in lists.items()
+        if values is not None
+    )
+
+
+def _match_list(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> PublicList:
     import pyarrow as pa
 
     array: Any = None

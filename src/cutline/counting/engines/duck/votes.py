@@ -17,16 +17,13 @@ from typing import Any, Protocol
 from cutline.counting.engines.duck.engine import Engine, check_root, clean_termination, spill_directory
 from cutline.counting.engines.duck.files import open_files
 from cutline.counting.engines.duck.frames import frame_of
-from cutline.counting.engines.duck.lists import PublicList, match_list
+from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, WHOLE, PublicList, match_lists
 from cutline.counting.engines.duck.where import parse_where
 from cutline.counting.question import QUERY_NAMES, Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, SourceError, WhereError
 
-_WHOLE = frozenset(
-    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
-)
 _FLOAT = frozenset({"FLOAT", "DOUBLE"})
-_PLAIN = _WHOLE | {"VARCHAR", "BOOLEAN", "TIME", "UUID"}
+_PLAIN = frozenset({*WHOLE.values(), "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "TIME", "UUID"})
 # Python knows the years 1 to 9999; a value outside would come out as text, or as another date.
 _DATED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
 # Named by their text: Python has no value, or no exact one, for them.
@@ -81,7 +78,7 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckVotes:
-    """The rows of a table that count for one question; no engine is open before they are counted.
+    """The rows of a table that count for one question (:class:`cutline.counting.Votes`); no engine is open before counting.
 
     Parameters
     ----------
@@ -105,14 +102,12 @@ class DuckVotes:
     lists: tuple[PublicList, ...]
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-        """Return rows (group, item, count): the top ``max_k + 1`` of each group, in order."""
         with self._show(progress) as engine:
             if self.question.grouping is None:
                 return _top_of_all(engine, max_k=max_k, cheap=self.table.cheap)
             return _top_of_groups(engine, self.question.grouping, max_k=max_k)
 
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
-        """Return pyarrow tables: the candidates' places in the items' own order, and positive counts (g, place, n)."""
         with self._show(progress) as engine:
             return _tally_candidates(engine, self.question.grouping)
 
@@ -180,20 +175,8 @@ def bind_table(table: Table, question: Question) -> DuckVotes:
         declared = _show_log(engine, table.shape(), wanted)
         values = _read_values(question, declared)
         filter_sql = None if condition is None else condition.bind(engine, declared)
-        lists = []
-        if question.candidates is not None:
-            _, kind = values["item"]
-            lists.append(
-                match_list(engine, "candidates", question.candidates, column=question.roles["item"], declared=kind)
-            )
-        if question.grouping is not None:
-            _, kind = values["by"]
-            lists.append(
-                match_list(engine, "groups", question.grouping.groups, column=question.grouping.column, declared=kind)
-            )
-    return DuckVotes(
-        table=table, question=question, wanted=wanted, values=values, condition=filter_sql, lists=tuple(lists)
-    )
+        lists = match_lists(engine, question, {role: kind for role, (_, kind) in values.items()})
+    return DuckVotes(table=table, question=question, wanted=wanted, values=values, condition=filter_sql, lists=lists)
 
 
 def _show_log(engine: Engine, table: Table, wanted: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -261,7 +244,7 @@ def _top_of_all(engine: Engine, *, max_k: int, cheap: bool) -> list[tuple[Any, .
 def _top_of_groups(engine: Engine, grouping: Grouping, *, max_k: int) -> list[tuple[Any, ...]]:
     """Return rows (group, item, count) of the top ``max_k + 1`` items of each group, from one pass over the log."""
     source = "SELECT DISTINCT groups.place AS g, i, u FROM votes JOIN groups ON b = groups.value"
-    _tally_groups(engine, grouping, source, named="i")
+    _tally(engine, grouping, source, named="i")
     return engine.rows(
         "SELECT g, i, n FROM tally "
         f"QUALIFY row_number() OVER (PARTITION BY g ORDER BY n DESC, i) <= {max_k + 1} ORDER BY g, n DESC, i"
@@ -271,35 +254,27 @@ def _top_of_groups(engine: Engine, grouping: Grouping, *, max_k: int) -> list[tu
 def _tally_candidates(engine: Engine, grouping: Grouping | None) -> tuple[Any, Any]:
     """Return pyarrow tables: the candidates' places in the items' own order, and the positive counts (g, place, n)."""
     if grouping is None:
-        engine.run(
-            "CREATE TEMP TABLE tally AS SELECT 0 AS g, place, count(*) AS n FROM "
-            "(SELECT DISTINCT place, u FROM votes JOIN candidates ON i = value) GROUP BY place",
-            until=0.98,
-        )
+        source = "SELECT 0 AS g, * FROM (SELECT DISTINCT place, u FROM votes JOIN candidates ON i = value)"
     else:
         source = (
             "SELECT DISTINCT groups.place AS g, candidates.place AS place, u FROM votes "
             "JOIN groups ON b = groups.value JOIN candidates ON i = candidates.value"
         )
-        _tally_groups(engine, grouping, source, named="place")
-    return engine.arrow("SELECT place FROM candidates ORDER BY value"), engine.arrow("SELECT g, place, n FROM tally")
+    _tally(engine, grouping, source, named="place")
+    return engine.arrow(ORDER_CANDIDATES), engine.arrow("SELECT g, place, n FROM tally")
 
 
-def _tally_groups(engine: Engine, grouping: Grouping, source: str, *, named: str) -> None:
+def _tally(engine: Engine, grouping: Grouping | None, source: str, *, named: str) -> None:
     """Count ``source``, distinct triples of group, item and user, into the table ``tally``."""
-    if grouping.limit is None:
-        engine.run(
-            f"CREATE TEMP TABLE tally AS SELECT g, {named}, count(*) AS n FROM ({source}) GROUP BY g, {named}",
-            until=0.95,
-        )
-        return
-    import pyarrow as pa
+    counted = f"({source})"
+    if grouping is not None and grouping.limit is not None:
+        import pyarrow as pa
 
-    engine.register("salts", pa.table({"g": pa.array(range(len(grouping.salts)), pa.int32()), "salt": grouping.salts}))
-    engine.run(f"CREATE TEMP TABLE pairs AS {source}", until=0.6)
-    engine.run(f"CREATE TEMP TABLE kept AS {_KEPT.format(grouping.limit)}", until=0.8)
+        places = pa.array(range(len(grouping.salts)), pa.int32())
+        engine.register("salts", pa.table({"g": places, "salt": grouping.salts}))
+        engine.run(f"CREATE TEMP TABLE pairs AS {source}", until=0.6)
+        engine.run(f"CREATE TEMP TABLE kept AS {_KEPT.format(grouping.limit)}", until=0.8)
+        counted = "pairs SEMI JOIN kept USING (g, u)"
     engine.run(
-        f"CREATE TEMP TABLE tally AS SELECT g, {named}, count(*) AS n FROM pairs SEMI JOIN kept USING (g, u) "
-        f"GROUP BY g, {named}",
-        until=0.95,
+        f"CREATE TEMP TABLE tally AS SELECT g, {named}, count(*) AS n FROM {counted} GROUP BY g, {named}", until=0.95
     )

@@ -112,28 +112,21 @@ def _check_node(node: Mapping[str, Any], text: str) -> None:
         return
     if kind not in _CLASSES or (kind == "OPERATOR" and node["type"] not in _OPERATORS):
         what = str(node["type"] if kind == "OPERATOR" else kind).lower().replace("_", " ")
-        raise WhereError(
-            _RULE,
-            f"{_shown(text)} with a {what}",
-            "Use comparisons, AND, OR, NOT, IN, BETWEEN, CASE, casts and plain functions.",
-        )
+        way_out = "Use comparisons, AND, OR, NOT, IN, BETWEEN, CASE, casts and plain functions."
+        raise _refuse(text, f"a {what}", way_out)
     if kind == "COLUMN_REF" and len(node["column_names"]) != 1:
-        raise WhereError(
-            _RULE,
-            f"{_shown(text)} with a qualified name",
-            "Write the name of a column alone, in double quotes if need be.",
-        )
+        raise _refuse(text, "a qualified name", "Write the name of a column alone, in double quotes if need be.")
     if kind == "FUNCTION":
-        plain = not (
-            node["schema"] or node["catalog"] or node["filter"] or node["distinct"] or node["order_bys"]["orders"]
-        )
-        named = any(argument["name"] for argument in node["arguments"])
+        special = [node[part] for part in ("schema", "catalog", "filter", "distinct", "export_state")]
+        special += [node["order_bys"]["orders"], *(argument["name"] for argument in node["arguments"])]
         if node["function_name"] in ("date_part", "datepart") and not _is_part(node["arguments"]):
-            raise WhereError(
-                _RULE, f"{_shown(text)} with an unusual part of a date", f"Use one of {', '.join(sorted(_PARTS))}."
-            )
-        if not plain or named or node["export_state"]:
-            raise WhereError(_RULE, f"{_shown(text)} with a special call", "Call functions as name(arguments).")
+            raise _refuse(text, "an unusual part of a date", f"Use one of {', '.join(sorted(_PARTS))}.")
+        if any(special):
+            raise _refuse(text, "a special call", "Call functions as name(arguments).")
+
+
+def _refuse(text: str, what: str, way_out: str) -> WhereError:
+    return WhereError(_RULE, f"{_shown(text)} with {what}", way_out)
 
 
 def _is_part(arguments: list[Any]) -> bool:
@@ -152,11 +145,8 @@ def _check_function(engine: Engine, name: str, text: str) -> None:
         or ("scalar", "CONSISTENT") not in known
         or any(kind in ("macro", "aggregate") for kind, _ in known)
     ):
-        raise WhereError(
-            _RULE,
-            f"{_shown(text)} with the function {name!r}",
-            "Use another function, or filter the log before counting it.",
-        )
+        way_out = "Use another function, or filter the log before counting it."
+        raise _refuse(text, f"the function {name!r}", way_out)
 
 
 def _parse(engine: Engine, text: str) -> dict[str, Any] | None:
