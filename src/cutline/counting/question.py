@@ -22,6 +22,7 @@ Progress = Callable[[float], None]
 QUERY_NAMES = {"user": "u", "item": "i", "by": "b"}  # what the column of each role is called in the engines' queries
 
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_AMOUNT = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]i?B)\s*", re.ASCII | re.IGNORECASE)
 _SMALLEST = 50 * 10**6
 _WAYS_OUT = {"candidates": "Pass a list of distinct item names.", "groups": "Pass a list of distinct groups."}
 
@@ -156,19 +157,14 @@ def check_memory_limit(memory_limit: str | None) -> None:
     """
     if memory_limit is None:
         return
-    match = (
-        re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]i?B)\s*", memory_limit, re.ASCII | re.IGNORECASE)
-        if isinstance(memory_limit, str)
-        else None
-    )
-    if match is None or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
+    match = isinstance(memory_limit, str) and _AMOUNT.fullmatch(memory_limit)
+    if not match or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
         raise ParameterError(
             "memory_limit must be at least 50MB", repr(memory_limit), "Write it like memory_limit='1GB'."
         )
 
 
 def _check_name(role: str, name: str | None) -> str:
-    """Refuse a column name that is missing or is no text."""
     if not isinstance(name, str) or not name:
         raise ParameterError(f"{role} must be the name of a column", repr(name), f"Pass {role}='...'.")
     return name
@@ -184,11 +180,8 @@ def _check_list(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
         raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
     seen: set[Item] = set()
     for value in listed:
-        if (
-            value is None
-            or type(value).__name__ in ("NAType", "NaTType")
-            or (isinstance(value, float) and value != value)
-        ):
+        nan = isinstance(value, float) and value != value
+        if value is None or nan or type(value).__name__ in ("NAType", "NaTType"):
             raise ParameterError(f"{role} must not be missing", repr(value), "Take it out of the list.")
         try:
             repeated = value in seen
@@ -212,13 +205,9 @@ def _check_limit(limit: int | None, *, groups: int) -> int | None:
 
 
 def _encode_key(key: str | bytes | None) -> bytes:
-    if key is None:
-        return b""
-    if isinstance(key, bytes):
-        return key
-    if isinstance(key, str):
-        return key.encode(errors="surrogatepass")
-    raise ParameterError("key must be text or bytes", type(key).__name__, "Leave it out, or pass key='...'.")
+    if not isinstance(key, str | bytes | None):
+        raise ParameterError("key must be text or bytes", type(key).__name__, "Leave it out, or pass key='...'.")
+    return key.encode(errors="surrogatepass") if isinstance(key, str) else key or b""
 
 
 def _group_text(group: Any) -> str:

@@ -117,16 +117,12 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         Parameters
         ----------
-        dataset
-            Its name in this ledger.
         budget
             The total (epsilon, delta), and how many releases of the usual kind it is meant for.
         limits
             The order and limits that enforce it; None takes those that suit the default mechanism.
-        adjacency
-            Who is protected.
-        owner
-            Who answers for the budget.
+        adjacency, owner
+            Who is protected, and who answers for the budget.
         unit
             The column that names those who are protected. If given, `cutline.top` refuses to count another one.
         """
@@ -193,17 +189,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     def settle(self, reservation: Reservation, release: Settleable) -> Account:
         r"""Lower a reservation's charge to what ran; once, and never above the reserve.
 
-        Parameters
-        ----------
-        reservation
-            What `reserve` returned.
-        release
-            Anything with a ``cost`` that is a function of what became public, and ``seeded``.
-
-        Returns
-        -------
-        Account
-            The dataset's account right after this settlement, read in the same transaction.
+        The account that is returned is the dataset's right after this settlement, read in the same transaction.
 
         Raises
         ------
@@ -238,21 +224,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     def release(
         self, mechanism: Priced[Data, Result], read: Callable[[], Data], *, dataset: str, analyst: str | None = None
     ) -> Result:
-        r"""Reserve a mechanism's dearest path, then read, release and settle.
+        r"""Reserve a mechanism's dearest path, then read, release and settle; return what the mechanism returned.
 
-        Parameters
-        ----------
-        mechanism
-            Anything with ``cost``, ``describe()`` and ``release(histogram)``, calibrated with the dataset's filter.
-        read
-            Counts the data; called only after the reserve is on the books. Check everything public before.
-        dataset, analyst
-            On whose account.
-
-        Returns
-        -------
-        Release
-            What the mechanism returned; drawn with the operating system's source.
+        The mechanism is calibrated with the dataset's filter and draws with the operating system's source. ``read`` counts
+        the data, and is called only after the reserve is on the books: check everything public before.
         """
         return self.run(
             lambda: mechanism.release(read()),

@@ -11,9 +11,8 @@ import math
 from collections.abc import Set
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SettlementError
 from cutline.ledger import tables
@@ -134,8 +133,8 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_cos
     """Write what ran beside the reserve, lower the totals by the difference, and return the account as it is then."""
     row = tables.lock_dataset(books, reservation.dataset)
     account = tables.account_from_row(row)
-    possible = tables.is_key(reservation.id)
-    entry = books.execute(tables.SELECT_ENTRY, {"entry_id": reservation.id}).first() if possible else None
+    key = reservation.id if tables.is_key(reservation.id) else 0
+    entry = books.execute(tables.SELECT_ENTRY, {"entry_id": key}).first()
     expected = (row.id, reservation.at, reservation.analyst)
     if entry is None or (entry.dataset_id, entry.at, entry.analyst) != expected:
         raise SettlementError(
@@ -143,7 +142,7 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_cos
             f"reservation {reservation.id} of {reservation.dataset!r}",
             "Settle with the ledger that reserved.",
         )
-    if entry.settled is not None:
+    if entry.settled_cost is not None:
         raise SettlementError(
             "a reservation is settled once", f"reservation {reservation.id}", "Reserve again for another release."
         )
@@ -162,8 +161,8 @@ def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_cos
         spent = account.spent - refund
         books.execute(tables.CHARGE_DATASET, {"dataset_id": row.id, **spent.to_columns("spent"), "more": 0})
         if entry.analyst is not None:
-            known = _find_analyst(books, row.id, entry.analyst)
-            _write_analyst(books, row.id, entry.analyst, known, _spent_by(known) - refund)
+            _, before = _find_analyst(books, row.id, entry.analyst)
+            _write_analyst(books, row.id, entry.analyst, before - refund)
     return tables.read_account(books, reservation.dataset)
 
 
@@ -191,10 +190,7 @@ def limit_analyst(
     """Write an analyst's limits; from then on every release of the dataset must name its analyst."""
     row = tables.lock_dataset(books, dataset)
     limits = _check_analyst_limits(tables.account_from_row(row), rdp=rdp, delta=delta, share=share)
-    known = _find_analyst(books, row.id, analyst)
-    if known is None:
-        _write_analyst(books, row.id, analyst, known, Sums())
-    books.execute(tables.LIMIT_ANALYST, {"of_dataset": row.id, "of_analyst": analyst, **limits.to_columns("limit")})
+    books.execute(tables.LIMIT_ANALYST, {"dataset_id": row.id, "analyst": analyst, **limits.to_columns("limit")})
     books.execute(tables.REQUIRE_ANALYSTS, {"dataset_id": row.id})
 
 
@@ -218,29 +214,23 @@ def _check_analyst_limits(account: Account, *, rdp: float | None, delta: float |
 
 def _charge_analyst(books: Connection, dataset_id: int, account: Account, analyst: str, needed: Sums) -> None:
     """Raise an analyst's own total, or raise an error if that is above the analyst's own limit."""
-    known = _find_analyst(books, dataset_id, analyst)
-    before = _spent_by(known)
-    if known is not None and known.limit_rdp is not None:
-        limits = Sums.from_row(known, "limit")
-        if not (before + needed).within(limits):
-            raise _budget_error(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
-    _write_analyst(books, dataset_id, analyst, known, before + needed)
+    limits, before = _find_analyst(books, dataset_id, analyst)
+    if limits is not None and not (before + needed).within(limits):
+        raise _budget_error(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
+    _write_analyst(books, dataset_id, analyst, before + needed)
 
 
-def _find_analyst(books: Connection, dataset_id: int, analyst: str) -> Row[Any] | None:
-    return books.execute(tables.SELECT_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst}).first()
+def _find_analyst(books: Connection, dataset_id: int, analyst: str) -> tuple[Sums | None, Sums]:
+    """Return an analyst's own limits, if there are any, and what the analyst has spent."""
+    row = books.execute(tables.SELECT_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst}).first()
+    if row is None:
+        return None, Sums()
+    return None if row.limit_rdp is None else Sums.from_row(row, "limit"), Sums.from_row(row, "spent")
 
 
-def _spent_by(known: Row[Any] | None) -> Sums:
-    return Sums() if known is None else Sums.from_row(known, "spent")
-
-
-def _write_analyst(books: Connection, dataset_id: int, analyst: str, known: Row[Any] | None, spent: Sums) -> None:
-    totals = spent.to_columns("spent")
-    if known is None:
-        books.execute(tables.INSERT_ANALYST, {"dataset_id": dataset_id, "analyst": analyst, **totals})
-    else:
-        books.execute(tables.CHARGE_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst, **totals})
+def _write_analyst(books: Connection, dataset_id: int, analyst: str, spent: Sums) -> None:
+    row = {"dataset_id": dataset_id, "analyst": analyst, **spent.to_columns("spent")}
+    books.execute(tables.CHARGE_ANALYST, row)
 
 
 def _budget_error(account: Account, needed: Sums, *, whose: str, limits: Sums, spent: Sums) -> BudgetError:

@@ -62,20 +62,13 @@ class Database:
         """Whether it is SQLite."""
         return self.url.get_backend_name() == "sqlite"
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """Open a transaction that only reads, and sees one moment."""
-        self._refuse_missing_file()
-        with self._transaction(writes=False) as connection:
-            yield connection
+        return self._transaction(writes=False)
 
-    @contextmanager
-    def writing(self, *, create: bool = False) -> Iterator[Connection]:
+    def writing(self, *, create: bool = False) -> AbstractContextManager[Connection]:
         """Open a transaction that writes: all of it is on the disk afterwards, or nothing."""
-        if not create:
-            self._refuse_missing_file()
-        with self._transaction(writes=True) as connection:
-            yield connection
+        return self._transaction(writes=True, create=create)
 
     def keep_a_write_ahead_log(self) -> None:
         """Have a new SQLite file keep a write-ahead log (WAL); the file remembers it."""
@@ -102,7 +95,9 @@ class Database:
             )
 
     @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+    def _transaction(self, *, writes: bool, create: bool = False) -> Iterator[Connection]:
+        if not create:
+            self._refuse_missing_file()
         with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
             connection.info["writes"] = writes
             with connection.begin():

@@ -25,7 +25,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import BigInteger, Column, Connection, ForeignKey, Integer, Row, Table, Text, bindparam, insert, select
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateTable
 
 from cutline.errors import DatasetError, ParameterError, SchemaError
 from cutline.ledger.account import Account, Analyst, Entry, Sums
@@ -101,35 +101,38 @@ settlements = Table(
 _SELECT_DATASET = select(datasets).where(datasets.c.name == bindparam("dataset"))
 _LOCK_DATASET = _SELECT_DATASET.with_for_update()  # SQLite has no such clause and needs none: its writer is alone
 _SELECT_ANALYSTS = select(analysts).where(analysts.c.dataset_id == bindparam("dataset_id")).order_by(analysts.c.analyst)
-_SELECT_HISTORY = (
-    select(
-        entries,
-        settlements.c.cost.label("settled_cost"),
-        settlements.c.settled_rdp,
-        settlements.c.settled_delta,
-        settlements.c.at.label("settled_at"),
-    )
-    .select_from(entries.outerjoin(settlements))
-    .where(entries.c.dataset_id == bindparam("dataset_id"))
-)
+_SELECT_ENTRIES = select(
+    entries,
+    settlements.c.cost.label("settled_cost"),
+    settlements.c.settled_rdp,
+    settlements.c.settled_delta,
+    settlements.c.at.label("settled_at"),
+).select_from(entries.outerjoin(settlements))
+_SELECT_HISTORY = _SELECT_ENTRIES.where(entries.c.dataset_id == bindparam("dataset_id"))
+SELECT_ENTRY = _SELECT_ENTRIES.where(entries.c.id == bindparam("entry_id"))
 _INSERT_COST = sa.text(
     "INSERT INTO cutline_costs (digest, cost) VALUES (:digest, :cost) ON CONFLICT (digest) DO NOTHING"
 )
-_this_analyst = (analysts.c.dataset_id == bindparam("of_dataset"), analysts.c.analyst == bindparam("of_analyst"))
-SELECT_ANALYST = select(analysts).where(*_this_analyst)
-SELECT_ENTRY = (
-    select(entries, settlements.c.entry_id.label("settled"))
-    .select_from(entries.outerjoin(settlements))
-    .where(entries.c.id == bindparam("entry_id"))
+SELECT_ANALYST = select(analysts).where(
+    analysts.c.dataset_id == bindparam("of_dataset"), analysts.c.analyst == bindparam("of_analyst")
 )
-INSERT_DATASET, INSERT_ANALYST = insert(datasets), insert(analysts)
-INSERT_ENTRY, INSERT_SETTLEMENT = insert(entries), insert(settlements)
+INSERT_DATASET, INSERT_ENTRY, INSERT_SETTLEMENT = insert(datasets), insert(entries), insert(settlements)
 _update_dataset = datasets.update().where(datasets.c.id == bindparam("dataset_id"))
-_update_analyst = analysts.update().where(*_this_analyst)
-_spent: dict[str, Any] = {name: bindparam(name) for name in ("spent_rdp", "spent_delta")}
-CHARGE_DATASET = _update_dataset.values(**_spent, entries=datasets.c.entries + bindparam("more"))
-CHARGE_ANALYST = _update_analyst.values(**_spent)
-LIMIT_ANALYST = _update_analyst.values(limit_rdp=bindparam("limit_rdp"), limit_delta=bindparam("limit_delta"))
+CHARGE_DATASET = _update_dataset.values(
+    spent_rdp=bindparam("spent_rdp"),
+    spent_delta=bindparam("spent_delta"),
+    entries=datasets.c.entries + bindparam("more"),
+)
+CHARGE_ANALYST = sa.text(
+    "INSERT INTO cutline_analysts (dataset_id, analyst, spent_rdp, spent_delta) "
+    "VALUES (:dataset_id, :analyst, :spent_rdp, :spent_delta) ON CONFLICT (dataset_id, analyst) "
+    "DO UPDATE SET spent_rdp = excluded.spent_rdp, spent_delta = excluded.spent_delta"
+)
+LIMIT_ANALYST = sa.text(
+    "INSERT INTO cutline_analysts (dataset_id, analyst, spent_rdp, spent_delta, limit_rdp, limit_delta) "
+    "VALUES (:dataset_id, :analyst, '0', '0', :limit_rdp, :limit_delta) ON CONFLICT (dataset_id, analyst) "
+    "DO UPDATE SET limit_rdp = excluded.limit_rdp, limit_delta = excluded.limit_delta"
+)
 REQUIRE_ANALYSTS = _update_dataset.values(limited=1)
 CLOSE_DATASET = _update_dataset.where(datasets.c.closed.is_(None)).values(closed=bindparam("now"))
 
@@ -141,8 +144,6 @@ def create_tables(connection: Connection) -> None:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     for table in metadata.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
-        for index in table.indexes:
-            connection.execute(CreateIndex(index, if_not_exists=True))
     if connection.execute(select(schema.c.version)).first() is None:
         connection.execute(insert(schema), {"version": LAYOUT})
         for name in _APPEND_ONLY:

@@ -96,24 +96,15 @@ class IbisVotes(RemoteVotes):
         return digest(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolarsTable:
+class PolarsTable(Frame):
     """A table of Ibis's Polars backend, which lives in this process: its frame is counted by DuckDB like any other."""
 
-    table: Any
-    paths: tuple[str, ...] = ()
-    cheap: bool = True
+    __slots__ = ()
 
     def shape(self) -> Frame:
-        """Return the frame without its rows."""
         return self._collect(self.table.limit(0))
 
-    def columns(self) -> Sequence[object]:
-        """Return the names of the columns."""
-        return list(self.table.columns)
-
     def scan(self, engine: Engine, wanted: Sequence[str]) -> str:
-        """Show the wanted columns of the frame to the engine as c0, c1, ... and return the query that reads them."""
         return self._collect(self.table).scan(engine, wanted)
 
     def _collect(self, table: Any) -> Frame:
@@ -128,7 +119,7 @@ def bind_ibis(table: Any, question: Question) -> IbisVotes | DuckVotes:
     if backend is None:
         raise SourceError("an Ibis table must belong to one backend", "another number", "Take it from one connection.")
     if backend == "polars":
-        return bind_table(PolarsTable(table=table), question)
+        return bind_table(PolarsTable(kind="polars", table=table), question)
     return bind_backend(table, question, backend=backend)
 
 

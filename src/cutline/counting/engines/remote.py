@@ -36,14 +36,16 @@ class RemoteVotes(ABC):
     grouping: Grouping | None
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-        rows = silently(self.engine, lambda: self._fetch_top(max_k))
-        _report_end(progress)
-        return rows
+        return self._run(lambda: self._fetch_top(max_k), progress)
 
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
-        counted = silently(self.engine, lambda: _make_table(self._fetch_counts()))
-        _report_end(progress)
-        return self.order, counted
+        return self.order, self._run(lambda: _make_table(self._fetch_counts()), progress)
+
+    def _run(self, query: Callable[[], T], progress: Progress | None) -> T:
+        found = silently(self.engine, query)
+        if progress is not None:
+            progress(1.0)  # until then, another engine tells nothing
+        return found
 
     @abstractmethod
     def _fetch_top(self, max_k: int) -> list[tuple[Any, ...]]:
@@ -56,19 +58,10 @@ class RemoteVotes(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """What a question is about, in another engine's own words.
+    """What a question is about: the value of each role in a row as the engine writes it, and its type as DuckDB calls it.
 
-    Parameters
-    ----------
-    values
-        The value of each role in a row, as the engine writes it; the roles are user, item and, with groups, by.
-    kinds
-        The type of each, as DuckDB calls it.
-    candidates, groups
-        Rows (place, value) of the caller's lists; None if there are none.
-    order
-        A pyarrow table of the candidates' places in the items' own order. One engine orders the candidates of all, so
-        that no other engine's idea of order can differ.
+    The caller's lists are rows (place, value). One engine orders the candidates of all, so that no other engine's idea of
+    order can differ.
     """
 
     values: Mapping[str, Any]
@@ -146,9 +139,3 @@ def _make_table(rows: Sequence[Sequence[Any]]) -> Any:
 
     places, kinds = ("g", "place", "n"), (pa.int32(), pa.int32(), pa.int64())
     return pa.table({name: pa.array([row[i] for row in rows], kinds[i]) for i, name in enumerate(places)})
-
-
-def _report_end(progress: Progress | None) -> None:
-    """Report that all work is done; until then, another engine tells nothing."""
-    if progress is not None:
-        progress(1.0)

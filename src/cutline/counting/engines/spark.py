@@ -16,20 +16,9 @@ from cutline.counting.question import QUERY_NAMES, Grouping, Question
 from cutline.errors import SourceError
 
 _BROADCAST = 10**6  # a list below this many values is sent to every executor
-_TYPES = {
-    "string": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INTEGER",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "timestamp_ntz": "TIMESTAMP",
-    "timestamp": "VARCHAR",
-    "void": "VARCHAR",
-}
+_SAME = ("boolean", "tinyint", "smallint", "bigint", "float", "double", "date")  # as in DuckDB
+_TYPES = {name: name.upper() for name in _SAME} | {"int": "INTEGER", "timestamp_ntz": "TIMESTAMP"}
+_TYPES |= dict.fromkeys(("string", "timestamp", "void"), "VARCHAR")
 _KNOWN = "text of binary collation, numbers, dates, moments or truth values"
 _DAY = 86_400_000_000  # in microseconds
 _FIRST, _END = -719_162, 2_932_897  # the days of Python's calendar, 0001-01-01 to 9999-12-31, from 1970 on

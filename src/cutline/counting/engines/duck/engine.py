@@ -22,11 +22,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutline.errors import EngineError
 
@@ -61,7 +61,7 @@ _SENTENCES = {
 _ANY = ("the engine must finish the count", "Try the same log as a parquet file or a pyarrow table.")
 
 
-class Engine:
+class Engine(AbstractContextManager["Engine"]):
     r"""A DuckDB connection that can read only ``paths`` and whose errors say nothing about rows.
 
     Parameters
@@ -159,15 +159,8 @@ class Engine:
         # outcome may hold the engine's exception, so no frame of a traceback keeps it in a variable.
         return quietly(_run_beside(action, self._connection.interrupt, watch).result)
 
-    def close(self) -> None:
-        """Forget everything."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._connection.close()
 
 
 def _run_beside(action: Callable[[], T], interrupt: Callable[[], None], watch: Callable[[], None] | None) -> Future[T]:

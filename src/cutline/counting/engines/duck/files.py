@@ -18,7 +18,7 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from cutline.counting.engines.duck.engine import Engine, text_literal
 from cutline.errors import SourceError
@@ -31,6 +31,7 @@ _NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # a line is one field
 class _Files:
     """The files of one log, all of one format."""
 
+    cheap: ClassVar[bool] = False  # parsing is most of the work with text, so text is read once
     found: tuple[str, ...]
     suffix: str  # with the dot, without .gz
     zipped: bool
@@ -40,14 +41,8 @@ class _Files:
         """The files, as they are and as the engine is told of them."""
         return tuple(dict.fromkeys([*self.found, *map(glob.escape, self.found)]))
 
-    @property
-    def cheap(self) -> bool:
-        """Whether reading it twice costs little: parsing is most of the work with text, so text is read once."""
-        return False
-
     def shape(self) -> Self:
-        """Return itself: a file is only read when it is counted."""
-        return self
+        return self  # a file is only read when it is counted
 
     def _list(self) -> str:
         return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.found) + "]"
@@ -69,14 +64,9 @@ class Parquet(_Files):
     """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns."""
 
     __slots__ = ()
-
-    @property
-    def cheap(self) -> bool:
-        """Whether reading it twice costs little: two columns of parquet do."""
-        return True
+    cheap = True  # two columns of parquet are
 
     def columns(self) -> Sequence[object]:
-        """Return the names in the first file's schema."""
         return list(_read_schema(self.found[0]).names)
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
@@ -123,7 +113,6 @@ class Csv(_Files):
         return headers[0]
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
-        """Select the wanted columns by position."""
         names = list(self.columns())
         declared = ", ".join(f"'h{i}': 'VARCHAR'" for i in range(len(names)))
         selected = ", ".join(f"h{names.index(name)} AS c{i}" for i, name in enumerate(wanted))
@@ -158,8 +147,7 @@ class Json(_Files):
     __slots__ = ()
 
     def columns(self) -> Sequence[object] | None:
-        """Return None: a file of JSON declares no columns, and what its rows have depends on whose rows they are."""
-        return None
+        return None  # no columns are declared, and what the rows have depends on whose rows they are
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         """Extract the wanted keys by JSON pointers, which take every name literally."""

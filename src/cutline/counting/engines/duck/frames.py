@@ -7,7 +7,9 @@ else's. So is a pandas categorical, because its categories are collected from th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,7 @@ _KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """A table in memory."""
+    """A table in memory, as DuckDB can read it."""
 
     kind: str
     table: Any
@@ -27,16 +29,13 @@ class Frame:
     cheap: bool = True
 
     def shape(self) -> Frame:
-        """Return the frame without its rows."""
         table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
         return Frame(kind=self.kind, table=table)
 
     def columns(self) -> Sequence[object]:
-        """Return the names of the columns."""
         return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)
 
     def scan(self, engine: Engine, wanted: Sequence[str]) -> str:
-        """Show the wanted columns to the engine as c0, c1, ... and return the query that reads them."""
         import pyarrow as pa
 
         names = self.columns()
@@ -64,22 +63,18 @@ class Frame:
 
 def frame_of(source: object) -> Frame | None:
     """Return the source as a frame if it is one."""
-    for base in type(source).__mro__:
-        kind = _KINDS.get((base.__module__.partition(".")[0], base.__name__))
-        if kind is not None:
-            return Frame(kind=kind, table=source)
-    return None
+    found = (_KINDS.get((base.__module__.partition(".")[0], base.__name__)) for base in type(source).__mro__)
+    kind = next(filter(None, found), None)
+    return None if kind is None else Frame(kind=kind, table=source)
 
 
 def _check_known(engine: Engine, empty: Any, name: str) -> None:
     """Refuse a type that Arrow has and the engine has not; no row is looked at."""
-    try:
+    with suppress(EngineError):
         engine.register("shape", empty)
-        known = engine.accepts("SELECT * FROM shape")
-    except EngineError:
-        known = False
-    if not known:
-        raise _refuse(name)
+        if engine.accepts("SELECT * FROM shape"):
+            return
+    raise _refuse(name)
 
 
 def _refuse(name: str) -> ColumnTypeError:
@@ -122,9 +117,8 @@ def _make_texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
     try:
         return pa.array(texts, type=pa.large_string())
     except UnicodeEncodeError:  # lone surrogates cannot be written down
-        return pa.array(
-            [text if text is not None and _writable(text) else None for text in texts], type=pa.large_string()
-        )
+        broken = re.compile("[\ud800-\udfff]").search
+        return pa.array([None if text is None or broken(text) else text for text in texts], type=pa.large_string())
 
 
 def _text(value: object) -> str | None:
@@ -132,11 +126,3 @@ def _text(value: object) -> str | None:
         return str(value)
     except Exception:
         return None
-
-
-def _writable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -16,13 +16,9 @@ from cutline.errors import ColumnTypeError
 from cutline.histogram import Item
 
 # Whole numbers by their names in Arrow and Ibis, and in DuckDB.
-WHOLE = dict(
-    zip(
-        ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-        strict=True,
-    )
-)
+_ARROW_NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+_DUCK_NAMES = "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT"
+WHOLE = dict(zip(_ARROW_NAMES.split(), _DUCK_NAMES.split(), strict=True))
 ORDER_CANDIDATES = "SELECT place FROM candidates ORDER BY value"  # their places in the items' own order
 _COLUMNS = {"candidates": "item", "groups": "by"}
 # Declared type -> the Python types of its values and the name of the Arrow type that carries them.
@@ -142,6 +138,4 @@ def _make_array(listed: Sequence[Item], carrier: str) -> Any:
         return pa.array([Decimal(value) for value in values], type=pa.decimal128(int(decimal[1]), int(decimal[2])))
     if carrier.startswith("float"):
         return pa.array([float(value) for value in values], type=pa.float64())
-    unit = re.fullmatch(r"(time64|timestamp)\[(\w+)\]", carrier)
-    kind = getattr(pa, unit[1])(unit[2]) if unit else getattr(pa, "bool_" if carrier == "bool" else carrier)()
-    return pa.array(values, type=kind)
+    return pa.array(values, type=pa.type_for_alias(carrier))

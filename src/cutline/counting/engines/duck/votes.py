@@ -27,18 +27,8 @@ _PLAIN = frozenset({*WHOLE.values(), "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN"
 # Python knows the years 1 to 9999; a value outside would come out as text, or as another date.
 _DATED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
 # Named by their text: Python has no value, or no exact one, for them.
-_AS_TEXT = frozenset(
-    {
-        "NULL",
-        '"NULL"',
-        "JSON",
-        "TIMESTAMP_NS",
-        "TIMESTAMP WITH TIME ZONE",
-        "TIMESTAMP_NS WITH TIME ZONE",
-        "TIME WITH TIME ZONE",
-        "TIME_NS",
-    }
-)
+_ZONED = {f"{kind} WITH TIME ZONE" for kind in ("TIME", "TIMESTAMP", "TIMESTAMP_NS")}
+_AS_TEXT = frozenset({"NULL", '"NULL"', "JSON", "TIMESTAMP_NS", "TIME_NS", *_ZONED})
 
 # Distinct users of the items of one table (i, place): pairs with a small number take less room than pairs with a name.
 _TALLY = """

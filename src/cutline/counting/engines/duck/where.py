@@ -16,21 +16,12 @@ from typing import Any
 from cutline.counting.engines.duck.engine import Engine, text_literal
 from cutline.errors import WhereError
 
-_CLASSES = frozenset(
-    {"COMPARISON", "CONJUNCTION", "CONSTANT", "COLUMN_REF", "CAST", "TYPE", "CASE", "BETWEEN", "OPERATOR", "FUNCTION"}
-)
-_OPERATORS = frozenset(
-    {
-        "COMPARE_IN",
-        "COMPARE_NOT_IN",
-        "OPERATOR_CAST",
-        "OPERATOR_COALESCE",
-        "OPERATOR_IS_NOT_NULL",
-        "OPERATOR_IS_NULL",
-        "OPERATOR_NOT",
-        "OPERATOR_TRY",
-    }
-)
+_CLASS_NAMES = "COMPARISON CONJUNCTION CONSTANT COLUMN_REF CAST TYPE CASE BETWEEN OPERATOR FUNCTION"
+_CLASSES = frozenset(_CLASS_NAMES.split())
+_OPERATOR_NAMES = """
+    COMPARE_IN COMPARE_NOT_IN OPERATOR_CAST OPERATOR_COALESCE OPERATOR_IS_NOT_NULL OPERATOR_IS_NULL OPERATOR_NOT OPERATOR_TRY
+    """
+_OPERATORS = frozenset(_OPERATOR_NAMES.split())
 _NAMES = """
     + - * / // % ** ^ & | << >> ~ || ~~ !~~ ~~* !~~* ~~~ ^@ ->>
     abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log2 log10 pow power mod greatest least isnan isinf isfinite
