@@ -7,10 +7,9 @@ the same `Paying`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict
 
-from cutline.histogram import Item
+from cutline.counting.question import Columns
 from cutline.privacy import Adjacency
 from cutline.sampling import Source
 
@@ -33,14 +32,9 @@ class Paying(TypedDict, total=False):
     rng: Source | None
 
 
-class Ask(Paying, total=False):
+class Ask(Columns, Paying, total=False):
     """A question about a log; the last parameters belong to single mechanisms, and each refuses those it does not have."""
 
-    user: str | None
-    item: str | None
-    where: str | None
-    candidates: Iterable[Item] | None
-    memory_limit: str | None
     k: int | None
     max_k: int | None
     mechanism: str | None

@@ -23,19 +23,19 @@ def shown(histogram):
 def engines(monkeypatch):
     """The engines that are open, and how many there have ever been."""
     opened = {"now": 0, "ever": 0}
-    start, close = Engine.__init__, Engine.close
+    start, close = Engine.__init__, Engine.__exit__
 
     def counted_start(self, **options):
         start(self, **options)
         opened["now"] += 1
         opened["ever"] += 1
 
-    def counted_close(self):
-        close(self)
+    def counted_close(self, *error):
+        close(self, *error)
         opened["now"] -= 1
 
     monkeypatch.setattr(Engine, "__init__", counted_start)
-    monkeypatch.setattr(Engine, "close", counted_close)
+    monkeypatch.setattr(Engine, "__exit__", counted_close)
     return opened
 
 

@@ -81,6 +81,12 @@ class Question:
         return named if self.grouping is None else named | {"by": self.grouping.column}
 
     @property
+    def lists(self) -> dict[str, tuple[Item, ...]]:
+        """The caller's lists, ``candidates`` and ``groups``, as far as there are any."""
+        listed = {} if self.candidates is None else {"candidates": self.candidates}
+        return listed if self.grouping is None else listed | {"groups": self.grouping.groups}
+
+    @property
     def group_count(self) -> int:
         """How many histograms answer it."""
         return 1 if self.grouping is None else len(self.grouping.groups)

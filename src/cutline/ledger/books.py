@@ -154,7 +154,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database.keep_a_write_ahead_log()
         with self._database.writing(create=True) as books:
             tables.create_tables(books)
-            if tables.holds_dataset(books, dataset):
+            if dataset in tables.list_datasets(books):
                 raise DatasetError(
                     "a dataset is created once",
                     repr(dataset),

@@ -46,9 +46,6 @@ class Database:
         self.url = parse_address(os.fspath(address))
         self._engine: Engine | None = None
 
-    def __repr__(self) -> str:
-        return f"<{self.printable_address}>"
-
     @property
     def printable_address(self) -> str:
         """The address without user, password and options."""
@@ -219,7 +216,8 @@ def _refuse_inherited(_connection: Any, record: Any, proxy: Any) -> None:
         raise DisconnectionError("made by another process")
 
 
-_FILE_ERRORS = (
+# By the start of the driver's code: SQLite's names, then PostgreSQL's.
+_ERRORS = (
     ("SQLITE_FULL", "the disk must have room for the ledger", "Free some disk space."),
     ("SQLITE_IOERR", "the ledger's file must be readable and have room to grow", "Check the disk."),
     ("SQLITE_READONLY", "the ledger must be writable", "Open it where it may be written."),
@@ -228,8 +226,6 @@ _FILE_ERRORS = (
     ("SQLITE_BUSY", "the ledger must be free within a minute", "Try again when other writers are done."),
     ("SQLITE_NOTADB", "the ledger's file must be a SQLite database", "Check the path."),
     ("SQLITE_CORRUPT", "the ledger's file must be whole", "Restore it from a copy that holds every entry."),
-)
-_SERVER_ERRORS = (
     ("53", "the ledger's server must have room on its disk and free connections", "Ask who runs it."),
     ("25006", "the ledger must be writable", "Connect to the server that takes writes."),
     ("55P03", "the ledger must be free within a minute", "Try again when other writers are done."),
@@ -244,7 +240,7 @@ def _translate_error(error: DBAPIError, address: str) -> CutlineError:
     code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
     if code == "42P01" or (code == "SQLITE_ERROR" and str(error.orig).startswith("no such table")):
         return SchemaError("the database must hold a ledger", repr(address), "Create it with `cutline ledger init`.")
-    for start, rule, way_out in _FILE_ERRORS + _SERVER_ERRORS:
+    for start, rule, way_out in _ERRORS:
         if code.startswith(start):
             return LedgerUnavailable(rule, repr(address), way_out)
     if isinstance(error, InterfaceError) or error.connection_invalidated or not code:

@@ -197,11 +197,6 @@ def _find_dataset(books: Connection, dataset: str, query: sa.Select[Any] = _SELE
     return row
 
 
-def holds_dataset(books: Connection, dataset: str) -> bool:
-    """Say whether there is a dataset of that name."""
-    return books.execute(_SELECT_DATASET, {"dataset": dataset}).first() is not None
-
-
 def list_datasets(books: Connection) -> list[str]:
     """Return the names of all datasets in their own order."""
     return sorted(name for (name,) in books.execute(select(datasets.c.name)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from cutline.counting.engines.duck.engine import Engine
-from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, match_lists
+from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, match_list
 from cutline.counting.question import Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, CutlineError, EngineError, ParameterError, WhereError
 
@@ -94,10 +94,10 @@ def bind_columns(
     plain = {role: plain_value(role, name) for role, name in question.roles.items()}
     kinds = {role: kind for role, (_, kind) in plain.items()}
     with Engine() as local:
-        lists = {
-            listed.role: local.rows(f"SELECT place, value FROM {listed.role} ORDER BY place")
-            for listed in match_lists(local, question, kinds)
-        }
+        lists = {}
+        for role in question.lists:
+            match_list(local, question, role, kinds)
+            lists[role] = local.rows(f"SELECT place, value FROM {role} ORDER BY place")
         order = local.arrow(ORDER_CANDIDATES) if "candidates" in lists else None
     return Binding(
         values={role: value for role, (value, _) in plain.items()},

@@ -181,13 +181,9 @@ class Json(_Files):
 Files: TypeAlias = Parquet | Csv | Json
 
 _FORMATS: dict[str, type[Files]] = {
-    ".parquet": Parquet,
-    ".pq": Parquet,
-    ".csv": Csv,
-    ".tsv": Csv,
-    ".json": Json,
-    ".jsonl": Json,
-    ".ndjson": Json,
+    **dict.fromkeys((".parquet", ".pq"), Parquet),
+    **dict.fromkeys((".csv", ".tsv"), Csv),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), Json),
 }
 
 
@@ -218,11 +214,7 @@ def _find_paths(name: str) -> tuple[str, ...]:
         raise SourceError(
             "the log must be a file, not a directory", repr(name), f"Try {os.path.join(name, '*.parquet')!r}."
         )
-    found = (
-        sorted(match for match in glob.glob(path, recursive=True) if os.path.isfile(match))
-        if glob.has_magic(path)
-        else []
-    )
+    found = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
     if not found:
         raise SourceError("the log must exist", repr(name), "Check the path; a pattern must match at least one file.")
     return tuple(found)

@@ -65,22 +65,14 @@ class PublicList:
         )
 
 
-def match_lists(engine: Engine, question: Question, declared: Mapping[str, str]) -> tuple[PublicList, ...]:
-    """Bring the lists of a question to the declared types of their columns, or refuse them; their tables are then there."""
-    grouping = question.grouping
-    lists = {"candidates": question.candidates, "groups": None if grouping is None else grouping.groups}
-    return tuple(
-        _match_list(engine, role, values, column=question.roles[_COLUMNS[role]], declared=declared[_COLUMNS[role]])
-        for role, values in lists.items()
-        if values is not None
-    )
-
-
-def _match_list(engine: Engine, role: str, values: Sequence[Item], *, column: str, declared: str) -> PublicList:
+def match_list(engine: Engine, question: Question, role: str, kinds: Mapping[str, str]) -> PublicList:
+    """Bring one of a question's lists to the declared type of its column, or refuse it; its table is then in the engine."""
     import pyarrow as pa
 
     array: Any = None
-    values = [_read_date(value, declared) for value in values]
+    of = _COLUMNS[role]
+    column, declared = question.roles[of], kinds[of]
+    values = [_read_date(value, declared) for value in question.lists[role]]
     python, carrier = ((int, Decimal), declared.lower()) if declared.startswith("DECIMAL(") else _CARRIERS[declared]
     wrong = next((value for value in values if not _is_one_of(value, python)), None)
     if wrong is None:
@@ -91,7 +83,7 @@ def _match_list(engine: Engine, role: str, values: Sequence[Item], *, column: st
     if array is None:
         names = " or ".join(kind.__name__ for kind in python)
         raise ColumnTypeError(
-            f"{role} must be values of the {_COLUMNS[role]} column's type, {declared} ({names})",
+            f"{role} must be values of the {of} column's type, {declared} ({names})",
             f"{wrong!r} for column {column!r}",
             f"Convert the {role}; columns of CSV and JSON files are text.",
         )
@@ -100,7 +92,7 @@ def _match_list(engine: Engine, role: str, values: Sequence[Item], *, column: st
     listed.register(engine)
     if engine.rows(f"SELECT count(DISTINCT value) FROM {role}") != [(len(values),)]:
         raise ColumnTypeError(
-            f"{role} must stay distinct in the {_COLUMNS[role]} column's type",
+            f"{role} must stay distinct in the {of} column's type",
             f"two that are one in {declared}",
             "List each once, in the precision of the column.",
         )

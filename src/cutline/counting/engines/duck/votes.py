@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from cutline.counting.engines.duck.engine import Engine, check_root, clean_termination, spill_directory
 from cutline.counting.engines.duck.files import open_files
 from cutline.counting.engines.duck.frames import frame_of
-from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, WHOLE, PublicList, match_lists
+from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, WHOLE, PublicList, match_list
 from cutline.counting.engines.duck.where import parse_where
 from cutline.counting.question import QUERY_NAMES, Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, SourceError, WhereError
@@ -165,7 +165,8 @@ def bind_table(table: Table, question: Question) -> DuckVotes:
         declared = _show_log(engine, table.shape(), wanted)
         values = _read_values(question, declared)
         filter_sql = None if condition is None else condition.bind(engine, declared)
-        lists = match_lists(engine, question, {role: kind for role, (_, kind) in values.items()})
+        kinds = {role: kind for role, (_, kind) in values.items()}
+        lists = tuple(match_list(engine, question, role, kinds) for role in question.lists)
     return DuckVotes(table=table, question=question, wanted=wanted, values=values, condition=filter_sql, lists=lists)
 
 
