@@ -13,21 +13,9 @@ from cutline.errors import MissingExtraError
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import and return a module that an extra installs, or refuse by the name of the extra.
+    """Import and return a module, or refuse by the name of the extra that installs it.
 
-    Parameters
-    ----------
-    module
-        The module to import, like ``"matplotlib.figure"``.
-    extra
-        The extra of this package that installs it.
-    purpose
-        What the module is needed for, as the subject of a sentence: ``"a figure"``.
-
-    Raises
-    ------
-    MissingExtraError
-        If the module cannot be imported.
+    ``purpose`` is what the module is needed for, as the subject of a sentence: ``"a figure"``.
 
     Examples
     --------

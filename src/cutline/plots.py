@@ -55,17 +55,10 @@ def load_matplotlib() -> None:
 
 
 def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
-    r"""Draw what was released and, beside it, how large a gap the mechanism needs to see.
+    """Draw what was released and, beside it, how large a gap the mechanism needs to see, into a .png or .svg file.
 
     Nothing private is drawn: the set in item order (or that it was withheld), and curves that follow from the
     mechanism's public parameters.
-
-    Parameters
-    ----------
-    release
-        What became public.
-    path
-        Where the figure goes; .png or .svg.
     """
     curves = _gap_chances(release)
     with _figure(path, _what(release), release.guarantee, size=(11, 5.6)) as figure:
@@ -80,17 +73,7 @@ def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
 
 
 def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[str]) -> None:
-    r"""Draw true counts by rank with the released set and the gap under it; for made-up data only.
-
-    Parameters
-    ----------
-    counts
-        The true counts. They are drawn as they are, so they must not be anybody's.
-    release
-        What the mechanism released from them.
-    path
-        Where the figure goes; .png or .svg.
-    """
+    """Draw true counts by rank with the released set and the gap under it; the counts must be made up, not anybody's."""
     values = counts.counts[: max(40, min(2 * release.k, counts.max_k))]
     cut = release.k or int(counts.gaps(counts.max_k).argmax()) + 1
     color = _BLUE if release.released else "#8fa3bb"
@@ -109,16 +92,9 @@ def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[s
 
 
 def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]], path: str | os.PathLike[str]) -> None:
-    r"""Draw what was left of a dataset's two limits after every entry of its ledger. Everything drawn is public.
+    """Draw what was left of a dataset's two limits after every entry of its ledger, all of it public.
 
-    Parameters
-    ----------
-    account
-        The dataset as it stands.
-    points
-        Time, percent left of the Rényi limit and of the delta limit: `cutline.Ledger.burn_down`.
-    path
-        Where the figure goes; .png or .svg.
+    ``points`` are what `cutline.Ledger.burn_down` returns: time, percent left of the Rényi limit and of the delta limit.
     """
     times = [datetime.fromisoformat(at) for at, _, _ in points]
     left = f"{account.remaining_releases} of {account.budget.releases} releases left"
@@ -147,14 +123,8 @@ def _draw_cut(axes: Any, cut: int, above: int, below: int, release: Release) -> 
     axes.annotate(
         "", xy=(cut + 1, above), xytext=(cut + 1, below), arrowprops={"arrowstyle": "<->", "color": _ORANGE, "lw": 1.4}
     )
-    axes.text(
-        cut + 1.7,
-        (above + below) / 2,
-        f"gap at k = {cut}: {above - below:,} users",
-        va="center",
-        color=_ORANGE,
-        fontweight="bold",
-    )
+    gap = f"gap at k = {cut}: {above - below:,} users"
+    axes.text(cut + 1.7, (above + below) / 2, gap, va="center", color=_ORANGE, fontweight="bold")
     word = "released, without order or counts" if release.released else "withheld"
     axes.text(cut + 0.9, axes.get_ylim()[1], f"◂ {word}", va="top", color=_BLUE if release.released else _INK)
 

@@ -37,21 +37,13 @@ if TYPE_CHECKING:
 
 
 class Paid(Protocol):
-    """What a quote ends in: a release, a table of releases, or labels."""
+    """What a quote ends in: a release, a table of releases, or labels; it can be shown with the account that paid."""
 
     @property
-    def cost(self) -> Cost:
-        """What the steps that ran cost; a function of what became public."""
-        ...
-
+    def cost(self) -> Cost: ...
     @property
-    def seeded(self) -> bool:
-        """Whether a seeded generator drew it."""
-        ...
-
-    def with_account(self, account: Mapping[str, Any]) -> Self:
-        """Return the same together with the account that paid for it, as it is afterwards."""
-        ...
+    def seeded(self) -> bool: ...
+    def with_account(self, account: Mapping[str, Any]) -> Self: ...
 
 
 Answer = TypeVar("Answer", bound=Paid)

@@ -12,7 +12,7 @@ from cutline.privacy import ZCDP, Adjacency, BitTable, BoundedRange, Budget, Cos
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.rules.exact import exact
 from cutline.privacy.rules.registry import RULES
-from cutline.verify.adversary import Family, adversary_delta, adversary_profile, families
+from tests.verify.adversary import Family, adversary_delta, adversary_profile, families
 
 ADD = Adjacency.ADD_REMOVE
 DELTA = 1e-6

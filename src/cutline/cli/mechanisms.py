@@ -34,14 +34,8 @@ def mechanisms(as_json: o.AsJson = False) -> None:
     for heading in ("name", "k", "domain", "items", "cost", "reference"):
         table.add_column(heading, no_wrap=heading != "cost")
     for row in rows:
-        table.add_row(
-            row["name"],
-            row["k"],
-            where(row["domains"]),
-            "list" if row["ordered"] else "set",
-            row["cost_rule"],
-            row["reference"],
-        )
+        items = "list" if row["ordered"] else "set"
+        table.add_row(row["name"], row["k"], where(row["domains"]), items, row["cost_rule"], row["reference"])
     print_titled(results(), "Mechanisms, each for either adjacency relation", table)
 
 

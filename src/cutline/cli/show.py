@@ -98,21 +98,18 @@ def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] |
 def print_answer(answer: Release | GroupedRelease, *, header: str) -> None:
     """Print what became public on standard output; ``header`` names the items."""
     console = results()
+    first = next(iter(answer.releases.values())) if isinstance(answer, GroupedRelease) else answer
     if isinstance(answer, GroupedRelease):
-        mechanism = next(iter(answer.releases.values())).mechanism
         print_titled(console, _table_headline(answer), _group_table(header, answer))
     elif answer.items is None:
-        mechanism = answer.mechanism
         console.print(headline(answer) + "\n", style="bold")
     else:
-        mechanism = answer.mechanism
         print_titled(console, headline(answer), item_table(header, answer.listed() or (), answer.counts))
-    print_facts(console, {"guarantee": answer.guarantee, "mechanism": parameters(mechanism)})
+    print_facts(console, {"guarantee": answer.guarantee, "mechanism": parameters(first.mechanism)})
     if answer.account is not None:
         facts = account_facts(answer.account)
-        print_facts(
-            console, {**{name: facts[name] for name in ("dataset", "used", "left")}, "in all": facts["guarantee"]}
-        )
+        shown = {name: facts[name] for name in ("dataset", "used", "left")}
+        print_facts(console, shown | {"in all": facts["guarantee"]})
 
 
 def _table_headline(table: GroupedRelease) -> str:

@@ -56,8 +56,8 @@ def calibrate(
 ) -> Mechanism:
     """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
 
-    ``closed`` says whether it will be given a closed domain, None if that is not known yet. ``candidates`` (how many a closed
-    domain has) and ``max_k`` are passed on if the mechanism declares them; ``declared`` are its own parameters.
+    ``closed`` says whether it will be given a closed domain, None if that is not known yet. ``candidates``, ``k`` and
+    ``max_k`` are passed on if the mechanism declares them; ``declared`` are its own parameters, None meaning not given.
     """
     kind, parameters = check_parameters(name, closed=closed, candidates=candidates, k=k, max_k=max_k, **declared)
     return kind.calibrate(budget, adjacency=Adjacency.parse(adjacency), **parameters)
