@@ -3,18 +3,21 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import cutline
-from cutline.errors import BudgetError, ParameterError, SourceError
+from cutline.counting import ask, bind
+from cutline.errors import AdjacencyError, BudgetError, ParameterError, SourceError
 from cutline.ledger import Ledger
 from cutline.pate import OptimalVote
-from cutline.pate.label import quote_labels
+from cutline.pate.label import BallotBox, quote_labels
 from cutline.privacy import Adjacency, BitTable, Budget
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour": 880, "museum": 870, "kiosk": 12, "garage": 11}
 BUDGET = Budget(epsilon=2.0, delta=1e-6, releases=10)
+
 BALLOTS = np.zeros((80, 3, 4), dtype=np.int64)
 BALLOTS[:70, 0, 1] = BALLOTS[:75, 1, 2] = 1
 
@@ -91,7 +94,7 @@ def test_labels_take_the_share_of_one_release_like_any_other(books):
     account = books.show("votes")
     assert account.remaining_releases == 9
     assert 0.0999 < account.spent.rdp / account.limits.rdp <= 0.1
-    assert "30 queries of this kind together, these 3 among them" in labels.guarantee
+    assert labels.guarantee.startswith("(2, 1e-06)-DP for one teacher's whole ballot changing; covers these 3 queries")
     assert labels.account == account.to_dict()
     (entry,) = books.history("votes")
     assert entry.mechanism["queries"] == 3
@@ -166,3 +169,47 @@ def test_an_aggregator_of_the_callers_own_keeps_its_cost_and_speaks_for_itself(b
 def test_candidates_may_come_from_a_generator():
     release = cutline.top(CLIFF, candidates=(name for name in ("castle", "kiosk", "moon")), max_k=3, test="paper")
     assert release.listed() == ["castle"]
+
+
+def test_labels_never_take_the_relation_of_an_account_of_users(books):
+    """A record changes its teacher's ballot arbitrarily, also where the account protects users who join or leave."""
+    with pytest.raises(AdjacencyError, match="add-remove"):
+        cutline.label(BALLOTS, ledger=books, dataset="visits")
+    assert books.show("visits").entries == 0
+
+
+def test_only_arrays_declare_their_type():
+    for ballots in (BALLOTS.tolist(), pa.table({"a": pa.array([30, None], pa.int64())})):
+        with pytest.raises(ParameterError, match="numpy arrays"):
+            cutline.label(ballots, teachers=80)
+
+
+def test_the_queries_are_those_that_were_quoted(books):
+    asked = quote_labels(queries=1, labels=4, teachers=80, ledger=books, dataset="votes")
+    with pytest.raises(ParameterError, match="queries that were quoted"):
+        asked.run(BallotBox.of(BALLOTS))
+    assert books.show("votes").entries == 0
+
+
+def test_a_share_is_the_mechanisms_own_also_with_counts():
+    asked = cutline.quote(k=3, max_k=20, share=0.4, counts=True)
+    usual = cutline.quote(k=3, max_k=20, counts=True)
+    assert asked.mechanism["counts"]["sigma"] == pytest.approx(usual.mechanism["counts"]["sigma"], rel=0.2)
+    with pytest.raises(ParameterError, match="share"):
+        cutline.quote(k=3, max_k=20, share=0.7, counts=True)
+
+
+@pytest.mark.parametrize("wrong", [{"colour": None}, {"limits": None}, {"key": "x"}])
+def test_what_nobody_takes_is_refused_also_if_it_is_none(wrong):
+    with pytest.raises(ParameterError):
+        cutline.top(CLIFF, max_k=5, **wrong)
+
+
+def test_numbers_of_numpy_are_numbers():
+    release = cutline.top(CLIFF, max_k=20, epsilon=np.float64(4), delta=np.float32(1e-6), releases=np.int16(2))
+    assert release.guarantee.startswith("(4, 1.00e-06)-DP") or release.guarantee.startswith("(4, 1e-06)-DP")
+    assert json.dumps(release.to_dict(), allow_nan=False)
+
+
+def test_a_bound_log_shows_nothing():
+    assert "alice" not in repr(bind({"alice": 5}, ask()))

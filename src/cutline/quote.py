@@ -7,7 +7,7 @@ r"""The front office: everything about a release that is settled before a row is
 `quote` takes a question and settles what is public: which mechanism with which parameters, what it costs at worst, who is
 protected, whose budget pays, and what is left of it afterwards. It reads no row, so a refusal never depends on the data.
 `Quote.run` goes the rest of the way. `cutline.top`, `cutline.top_by`, `cutline.label` and `cutline.PATEClassifier` all pass
-through here: no other place opens books or pays.
+through here: no other verb of the package pays.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def quote(
     """
     paying = {name: others.pop(name) for name in Paying.__annotations__ if name in others}
     grouping = None
-    if by is not None or groups is not None or max_groups_per_user is not None:
+    if any(given is not None for given in (by, groups, max_groups_per_user, key)):
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
     question = ask(
         user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
@@ -300,7 +300,7 @@ def quote(
     )
     terms = agree_terms(unit=user, **paying)
     ranks = max_k or default_max_k(k)
-    counted = max(k or ranks, *(parameters.get("ranks") or (1,))) if counts else None
+    counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
     touched = 1
     if grouping is not None:
         if terms.adjacency is not Adjacency.ADD_REMOVE:
@@ -311,7 +311,7 @@ def quote(
             )
         touched = grouping.limit or len(grouping.groups)
     each = replace(terms.budget, releases=terms.budget.releases * touched)
-    agreed = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
+    agreed: dict[str, Any] = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
     noisy = None
     if counted is None:
         calibrated = kind.calibrate(each, **agreed)
@@ -328,7 +328,6 @@ def quote(
 def agree_terms(
     *,
     unit: str | None = None,
-    usual: Adjacency = Adjacency.ADD_REMOVE,
     epsilon: float | None = None,
     delta: float | None = None,
     releases: int | None = None,
@@ -351,7 +350,7 @@ def agree_terms(
             delta=1e-6 if delta is None else delta,
             releases=1 if releases is None else releases,
         )
-        return Terms(adjacency=asked or usual, budget=budget, rng=source)
+        return Terms(adjacency=asked or Adjacency.ADD_REMOVE, budget=budget, rng=source)
     if ledger is None or dataset is None:
         raise ParameterError(
             "a ledger and a dataset go together",
@@ -372,7 +371,7 @@ def agree_terms(
         raise AdjacencyError(
             f"{dataset!r} is kept under one adjacency relation, {account.adjacency}",
             str(asked),
-            "Leave adjacency out; the dataset's is taken.",
+            f"Take the dataset's: adjacency={str(account.adjacency)!r}.",
         )
     if None not in (account.unit, unit) and account.unit != unit:
         raise ParameterError(

@@ -182,4 +182,4 @@ def test_mixtures_and_nonsense_are_refused():
             NoisyCounts(**({"sigma": 1.0, "max_k": 2, "adjacency": ADD} | fields))
     for share in (0.0, 1.0, math.nan):
         with pytest.raises(ParameterError, match="share"):
-            calibrate_with_counts(StableTopK, BUDGET, counted=5, share=share)
+            calibrate_with_counts(StableTopK, BUDGET, counted=5, counts_share=share)

@@ -36,8 +36,7 @@ def pate(
     adjacency: Annotated[
         o.Relation | None,
         typer.Option(
-            help="What may change: a ballot in any way, or its being there (as in the paper).  "
-            "[default: replace, with --ledger the dataset's]"
+            help="What may change: a ballot in any way, or its being there (as in the paper).  [default: replace]"
         ),
     ] = None,
     limit: Annotated[

@@ -4,7 +4,7 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
     ask ── bind ── Log.count         count, count_by and check are these three in one call
      │      │         │
-     │      │         └ histograms   what leaves an engine, in the shape of a mechanism's input
+     │      │         └ what leaves an engine, in the shape of a mechanism's input
      │      └ engines                all have one shape, Votes
      │          duck                 files and tables in memory, on a private DuckDB:
      │            files, frames          what the rows are and which columns they declare
@@ -16,8 +16,9 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, Protocol, Unpack
 
 import numpy as np
@@ -25,10 +26,10 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.counting.engines.duck.votes import bind_table, open_table
-from cutline.counting.histograms import closed_histograms, open_histograms
 from cutline.counting.question import Columns, Progress, Question, ask, group_by
 from cutline.errors import ParameterError
 from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k, read_counts
+from cutline.ranking import Ranked, RankedIndices, tally
 
 __all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
 
@@ -222,12 +223,12 @@ def check(
     ...
     cutline.errors.SourceError: the log must have the column; got 'drink'. Column names match exactly; there are: 'who', 'what'.
     """
-    grouped = any(value is not None for value in (by, groups, max_groups_per_user))
+    grouped = any(value is not None for value in (by, groups, max_groups_per_user, key))
     grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key) if grouped else None
     bind(source, ask(**columns, grouping=grouping))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class _EngineLog:
     """A log whose engine counts it."""
 
@@ -238,12 +239,12 @@ class _EngineLog:
         check_max_k(max_k)
         groups, candidates = self.question.group_count, self.question.candidates
         if candidates is None:
-            return open_histograms(self.votes.top(int(max_k), progress), groups=groups, max_k=int(max_k))
+            return _open_histograms(self.votes.top(int(max_k), progress), groups=groups, max_k=int(max_k))
         order, counted = self.votes.tally(progress)
-        return closed_histograms(candidates, order=order, counted=counted, groups=groups)
+        return _closed_histograms(candidates, order=order, counted=counted, groups=groups)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class _ReadyCounts:
     """Counts that somebody else has made; candidates that are not among them count 0, other items are ignored."""
 
@@ -271,3 +272,67 @@ def _bind_counts(source: Mapping[Any, int] | npt.NDArray[Any], question: Questio
     items, values = read_counts(source)  # every count is checked, also of items that are no candidates
     counts = dict(zip(items, values.tolist(), strict=True)) if isinstance(source, Mapping) else values
     return _ReadyCounts(counts=counts, candidates=question.candidates)
+
+
+def _open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) -> list[Histogram]:
+    """Pad rows (group, item, count), which come in order, to one histogram per group."""
+    items: list[list[Item]] = [[] for _ in range(groups)]
+    counts = np.zeros((groups, max_k + 1), dtype=np.int64)
+    for group, item, count in rows:
+        counts[group, len(items[group])] = count
+        items[group].append(item)
+    return [OpenHistogram(items=tuple(items[g]), counts=counts[g], max_k=max_k) for g in range(groups)]
+
+
+def _closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, groups: int) -> list[Histogram]:
+    """Return one histogram per group; the positive counts are of one reading of the log, and are ranked when somebody looks.
+
+    ``order`` is a pyarrow table ``place``, the places of the candidates in the items' own order, and ``counted`` one of
+    ``g, place, n``, the positive counts.
+    """
+    places = order.column("place").to_numpy()
+    own_ranks = np.empty(len(candidates), dtype=np.intp)
+    own_ranks[places] = np.arange(len(candidates))
+    group_of, place_of, counts = (counted.column(name).to_numpy() for name in ("g", "place", "n"))
+    by_group = np.argsort(group_of, kind="stable")
+    members = np.split(by_group, np.searchsorted(group_of[by_group], np.arange(1, groups)))
+    tallies = [_tally_all(counts[part], len(candidates)) for part in members]
+
+    # There is room for the order of one group: that of whoever looked last.
+    @lru_cache(maxsize=1)
+    def rank(group: int) -> RankedIndices:
+        in_own_order = np.zeros(len(candidates), dtype=np.int64)
+        in_own_order[own_ranks[place_of[members[group]]]] = counts[members[group]]
+        return RankedIndices(in_own_order, *tallies[group])
+
+    return [
+        ClosedHistogram(
+            items=_RankedCandidates(candidates, places, partial(rank, group)),
+            values=values,
+            multiplicities=multiplicities,
+        )
+        for group, (values, multiplicities) in enumerate(tallies)
+    ]
+
+
+def _tally_all(counts: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return the distinct counts of ``size`` candidates and their multiplicities, from those counts that are positive."""
+    values, multiplicities = tally(counts)
+    if size == len(counts):
+        return values, multiplicities
+    return np.append(values, 0), np.append(multiplicities, size - len(counts))
+
+
+class _RankedCandidates(Ranked):
+    """The candidates of one group by rank, from the rank of each in the items' own order."""
+
+    __slots__ = ("_candidates", "_places", "_rank")
+
+    def __init__(self, candidates: Sequence[Item], places: IntArray, rank: Callable[[], RankedIndices]) -> None:
+        self._candidates, self._places, self._rank = candidates, places, rank
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
+        return tuple(self._candidates[self._places[index]] for index in self._rank().take(ranks))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import Histogram, check_max_k
@@ -14,6 +14,9 @@ from cutline.release import Law, Outcome, Release
 from cutline.sampling import Source, resolve
 
 LARGEST_LAW = 10**5  # outcomes that a law lists
+
+
+Value: TypeAlias = int | float | str | tuple[int, ...]  # of a declared parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ def calibrate_with_counts(
     budget: Budget,
     *,
     counted: int,
-    share: float = 0.2,
+    counts_share: float = 0.2,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     limits: Filter | None = None,
     **declared: Any,
@@ -157,14 +157,14 @@ def calibrate_with_counts(
     **Privacy.** One filter is fixed, by the caller or by the Rényi order and delta that the mechanism asks for alone, and its
     Rényi limit is split, so that the sum of both costs stays within the budget for all its releases.
 
-    ``counted`` is the largest set that can go out, and ``share`` what the counts take of the Rényi limit. The other parameters
-    are those of ``kind.calibrate``.
+    ``counted`` is the largest set that can go out, and ``counts_share`` what the counts take of the Rényi limit. The other
+    parameters are those of ``kind.calibrate``.
     """
-    if not 0 < share < 1:
-        raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.2.")
+    if not 0 < counts_share < 1:
+        raise ParameterError("counts_share must be above 0 and below 1", f"counts_share={counts_share}", "Try 0.2.")
 
     def split(whole: Filter) -> tuple[_M, NoisyCounts]:
-        for_counts = fraction_down(Fraction(whole.rdp) * Fraction(share))
+        for_counts = fraction_down(Fraction(whole.rdp) * Fraction(counts_share))
         rest = replace(whole, rdp=fraction_down(Fraction(whole.rdp) - Fraction(for_counts)))
         mechanism = kind.calibrate(budget, adjacency=adjacency, limits=rest, **declared)
         allowed = replace(whole, rdp=for_counts, delta=0.0)

@@ -2,12 +2,10 @@ r"""Which mechanisms there are: a new one is a new file plus one line here."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cutline.errors import DomainError, ParameterError
 from cutline.histogram import check_max_k
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
-from cutline.mechanisms.base import Mechanism
+from cutline.mechanisms.base import Mechanism, Value
 from cutline.mechanisms.closed.joint import JointEM
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
@@ -52,7 +50,7 @@ def calibrate(
     candidates: int | None = None,
     k: int | None = None,
     max_k: int | None = None,
-    **declared: Any,
+    **declared: Value | None,
 ) -> Mechanism:
     """Return the registered mechanism of that name, checked and calibrated from public numbers alone.
 
@@ -64,8 +62,14 @@ def calibrate(
 
 
 def check_parameters(
-    name: str, *, closed: bool | None, candidates: int | None, k: int | None, max_k: int | None, **declared: Any
-) -> tuple[type[Mechanism], dict[str, Any]]:
+    name: str,
+    *,
+    closed: bool | None,
+    candidates: int | None,
+    k: int | None,
+    max_k: int | None,
+    **declared: Value | None,
+) -> tuple[type[Mechanism], dict[str, Value]]:
     """Return the mechanism of that name and its parameters, or refuse for a public reason."""
     kind = mechanism(name)
     if max_k is not None:
@@ -77,9 +81,10 @@ def check_parameters(
             f"a domain that is {domain}",
             "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
         )
-    declared = {name: value for name, value in declared.items() if value is not None}  # None is "not given"
     accepted = {parameter.name for parameter in kind.parameters}
-    unknown = sorted(set(declared) - accepted)
+    given = {name: value for name, value in declared.items() if value is not None}
+    anywhere = {parameter.name for other in MECHANISMS for parameter in other.parameters}
+    unknown = sorted({*given} - accepted | {*declared} - anywhere)
     if unknown:
         known = sorted(accepted | {"adjacency"})
         raise ParameterError(
@@ -92,7 +97,7 @@ def check_parameters(
             "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
         )
     offered = {"k": k, "max_k": max_k, "candidates": candidates}
-    return kind, declared | {name: value for name, value in offered.items() if name in accepted and value is not None}
+    return kind, given | {name: value for name, value in offered.items() if name in accepted and value is not None}
 
 
 def default_max_k(k: int | None) -> int:

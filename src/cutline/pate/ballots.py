@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.errors import ParameterError
+from cutline.privacy.curves.base import check_whole
 
 Ballots: TypeAlias = npt.NDArray[Any]
 
@@ -120,9 +121,3 @@ def check_powerset(labels: int) -> None:
             f"labels={labels}",
             "Use optimal-vote.",
         )
-
-
-def check_whole(name: str, value: object) -> None:
-    """Raise if a public number is not whole and at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", "")

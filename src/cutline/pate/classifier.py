@@ -14,7 +14,6 @@ from cutline.ask import Books
 from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
-from cutline.pate.ballots import check_whole
 from cutline.pate.label import keep_unsettled, quote_labels
 from cutline.pate.labels import Labelled, state_privacy
 from cutline.pate.partition import (
@@ -28,6 +27,7 @@ from cutline.pate.partition import (
 )
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Shard, count_votes, rehearse
+from cutline.privacy.curves.base import check_whole
 from cutline.sampling import SeededSource, SystemSource
 
 try:
@@ -319,7 +319,7 @@ class _Teachers:
     n_jobs: int | None
     verbose: bool
 
-    def check(self, aggregator: Aggregator) -> None:
+    def check(self, aggregator: Aggregator, queries: int) -> None:
         """Accept every aggregator: it was made for these teachers and labels."""
 
     def votes(self, aggregator: Aggregator) -> IntArray:

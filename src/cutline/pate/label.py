@@ -35,7 +35,7 @@ class LabelAsk(Paying, total=False):
 class Voters(Protocol):
     """Whoever can cast the votes of a batch of queries: a box of ballots, or teachers that are yet to be trained."""
 
-    def check(self, aggregator: Aggregator) -> None:
+    def check(self, aggregator: Aggregator, queries: int) -> None:
         """Refuse, for public reasons only, votes that the aggregator cannot count; no vote is read."""
         ...
 
@@ -63,7 +63,7 @@ class LabelWork(Work[Labels]):
         return state_label_guarantee(self.describe(), cost=self.cost, budget=own, queries=queries, seeded=seeded)
 
     def bind(self, source: Voters) -> Voters:
-        source.check(self.aggregator)
+        source.check(self.aggregator, self.queries)
         return source
 
     def count(self, bound: Voters, progress: Progress | None) -> IntArray:  # noqa: ARG002 - teachers show their own
@@ -94,10 +94,10 @@ class BallotBox:
     def of(cls, ballots: npt.ArrayLike, scores: npt.ArrayLike | None = None) -> BallotBox:
         """Tell ballots from votes by their number of axes; axes and declared types are public, and all that is refused."""
         for given in (ballots, scores):
-            if given is not None and not hasattr(given, "__array__"):
-                # numpy takes the type of a list from its cells: one odd cell in one ballot would get all of them refused.
+            if given is not None and not isinstance(given, np.ndarray):
+                # The type of a list or a table may come from its cells: one odd cell would get all ballots refused.
                 raise ParameterError(
-                    "ballots and scores must be arrays, which have a declared type", type(given).__name__, "Stack them."
+                    "ballots and scores must be numpy arrays, of a declared type", type(given).__name__, "Stack them."
                 )
         array = np.asarray(ballots)
         if array.ndim not in (2, 3) or 0 in array.shape:
@@ -120,8 +120,10 @@ class BallotBox:
         """How many teachers cast ballots; votes do not show it."""
         return len(self.cast) if self.cast.ndim == 3 else None
 
-    def check(self, aggregator: Aggregator) -> None:
-        """Refuse ballots of another shape, and votes where the aggregator needs the ballots themselves."""
+    def check(self, aggregator: Aggregator, queries: int) -> None:
+        """Refuse another number of queries or another shape, and votes where the aggregator needs the ballots themselves."""
+        if self.cast.shape[-2] != queries:
+            raise ParameterError("the ballots must be on the queries that were quoted", f"{self.cast.shape[-2]}", "")
         if self.teachers is not None:
             aggregator.check_ballots(self.cast)
         elif aggregator.limit is not None or aggregator.width != self.cast.shape[1]:
@@ -163,8 +165,8 @@ def label(
         The budget of ``releases`` batches like this together: 1, 1e-6 and 1 by default. With a ledger and no epsilon, the batch
         takes one ``releases``-th of the dataset's budget, by default its usual share of one release.
     adjacency
-        ``"replace"`` (one ballot changes arbitrarily) or ``"add-remove"`` (one ballot is there or not, as in the paper); by
-        default the dataset's, without a ledger ``"replace"``.
+        ``"replace"`` (one ballot changes arbitrarily), the default also with a ledger, or ``"add-remove"`` (one is there or
+        not, as in the paper); a dataset kept under another relation refuses it.
     ledger, dataset, analyst
         The books, by address or open, the account to charge and, if its owner asks for one, a name.
     rng
@@ -205,9 +207,9 @@ def quote_labels(
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)
-    if own is not None:
-        paying["adjacency"] = own.adjacency
-    terms = agree_terms(usual=Adjacency.REPLACE, **paying)
+    # Not the dataset's: an account of users who join or leave says nothing about a ballot, which a record changes arbitrarily.
+    paying["adjacency"] = own.adjacency if own is not None else paying.get("adjacency") or Adjacency.REPLACE
+    terms = agree_terms(**paying)
     chosen = own or find_aggregator(str(aggregator)).calibrate(
         replace(terms.budget, releases=terms.budget.releases * queries),
         teachers=teachers,

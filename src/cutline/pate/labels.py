@@ -121,8 +121,6 @@ def state_label_guarantee(
     """Return the sentence that comes with the labels of ``queries`` queries; it can be said before any vote is read."""
     epsilon, delta = stated_epsilon_delta(cost, budget=budget, queries=queries)
     span = "this one query" if queries == 1 else f"these {queries} queries together"
-    if budget is not None and budget.releases > queries and (epsilon, delta) == (budget.epsilon, budget.delta):
-        span = f"{budget.releases} queries of this kind together, these {queries} among them"
     sentence = (
         f"{_in_words(epsilon, delta)} for {_PROTECTS[cost.adjacency]}; covers {span}, "
         f"whatever the labels; {mechanism['name']} with {mechanism['teachers']} teachers, {mechanism['labels']} labels."

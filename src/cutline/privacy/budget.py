@@ -67,6 +67,8 @@ class Budget:
         check_positive("epsilon", self.epsilon)
         if not 0 < self.delta < 1:
             raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
+        for field in ("epsilon", "delta"):  # numbers of numpy are printed differently
+            object.__setattr__(self, field, float(getattr(self, field)))
         object.__setattr__(self, "releases", check_whole("releases", self.releases, "Try releases=1."))
 
     def covers(self, limits: Filter) -> bool:

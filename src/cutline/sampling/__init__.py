@@ -2,7 +2,7 @@ r"""Random bits, and the exact draws made from them. Nothing outside ``sampling/
 
 A release is a draw from an explicit law, not a sum of a number and floating-point noise: `categorical` for the
 exponential mechanism in all its forms, `bernoulli` and `bernoulli_real` for tests and votes, `integers_below` for one
-of equals. Each returns the mathematical law exactly, so a privacy theorem applies as it is stated. How, is in
+of equals. Each returns the mathematical law exactly, so a privacy theorem applies as it is stated. How is in
 ``draws.py``; everything else prepares weights for it or compares whole numbers.
 
 All draws come in batches and take one keyword-only ``rng``: None is the operating system's source.

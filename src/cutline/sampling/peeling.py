@@ -33,7 +33,7 @@ def peel(weights: Weights, draws: int, *, rng: Source | None = None) -> IntArray
 
     Notes
     -----
-    ----- *Certainty.* Let the window begin at the best group left and hold every group within ``2 reach`` of the score
+    *Certainty.* Let the window begin at the best group left and hold every group within ``2 reach`` of the score
     it was built for, ``reach * rate = ln(members) + 44 ln 2``; it is used while the best score left is within ``reach``
     of that one. What lies below weighs at most ``members * exp(-reach * rate) = 2^-44`` of the best group left, so
     leaving it out moves a boundary by less than 2^-44. Weights have relative error below 2^-42 (an exponent of size

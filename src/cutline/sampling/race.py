@@ -32,9 +32,9 @@ def race(handicaps: IntArray, members: IntArray, rate: Fraction, *, rng: Source 
 
     Notes
     -----
-    ----- T lies in [W/2^64, (W+1)/2^64), so a group's key ``ln(1 - (1-T)^(1/members)) + rate * handicap`` lies between
-    its values at the two ends: it grows with T. In floats a key is off by less than ``2^-40 (1 + rate * handicap)``: 1
-    - T is taken from the integer where T is above one half, so log, division, expm1 and log each lose a few units of
+    T lies in [W/2^64, (W+1)/2^64), so a group's key ``ln(1 - (1-T)^(1/members)) + rate * handicap`` lies between
+    its values at the two ends: it grows with T. In floats a key is off by less than ``2^-40 (1 + rate * handicap)``:
+    1 - T is taken from the integer where T is above one half, so log, division, expm1 and log each lose a few units of
     2^-53 of a number below 64. If one group's upper end is below every other's lower end it has won. Otherwise those
     still in the race keep their words, append one each, and are compared as balls at twice the precision. Two keys are
     equal with probability 0.

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from cutline.arrays import Int8Array, IntArray
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.mechanisms.base import Parameter
-from cutline.pate.ballots import Ballots, check_whole, count_ballots, limit_ballots
+from cutline.pate.ballots import Ballots, count_ballots, limit_ballots
 from cutline.pate.labels import LabelLaw, Labels
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_whole
 from cutline.sampling import Source, resolve
 
 Votes: TypeAlias = npt.NDArray[Any]

@@ -103,7 +103,7 @@ def check_probability(name: str, value: float) -> None:
         raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={value}", f"Try {name}=1e-6.")
 
 
-def check_whole(name: str, value: int, way_out: str = "") -> int:
+def check_whole(name: str, value: object, way_out: str = "") -> int:
     """Return a count as a plain int, or refuse one that is not a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", way_out)
