@@ -65,11 +65,8 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         if self.adjacency != other.adjacency:
-            raise AdjacencyError(
-                "costs add up only under one adjacency relation",
-                f"{self.adjacency} and {other.adjacency}",
-                "Calibrate both mechanisms for the same relation.",
-            )
+            rule, both = "costs add up only under one adjacency relation", f"{self.adjacency} and {other.adjacency}"
+            raise AdjacencyError(rule, both, "Calibrate both mechanisms for the same relation.")
         return Cost(adjacency=self.adjacency, uses=self.uses + other.uses)
 
     def __rmul__(self, times: int) -> Cost:
@@ -90,13 +87,10 @@ class Cost:
     def summary(self, delta: float) -> dict[str, Any]:
         """Return the cost at ``delta`` as a few plain values for JSON; `to_dict` has everything.
 
-        Returns
-        -------
-        dict
-            ``kinds``: how often each kind of curve is used. ``order`` and ``rdp``: the Rényi order at which the cost
-            converts best to ``delta``, and the Rényi bound there; ``slack``: the probability outside which that bound
-            holds. ``delta``: as given. ``epsilon``: what the bound converts to, the rule ``rdp``; another rule of
-            `epsilons` may prove a smaller one. A number that is infinite or does not exist is None.
+        ``kinds``: how often each kind of curve is used. ``order`` and ``rdp``: the Rényi order at which the cost converts
+        best to ``delta``, and the Rényi bound there; ``slack``: the probability outside which that bound holds.
+        ``delta``: as given. ``epsilon``: what the bound converts to, the rule ``rdp``; another rule of `epsilons` may
+        prove a smaller one. A number that is infinite or does not exist is None.
 
         Examples
         --------

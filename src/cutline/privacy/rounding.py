@@ -14,10 +14,8 @@ from typing import Any
 
 from flint import arb, ctx
 
-_START_BITS = 96
-_MOST_BITS = 1 << 14
+_START_BITS, _MOST_BITS = 96, 1 << 14
 _GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is taken
-_SUM_ERROR = 1e-12  # relative allowance for floats in sums of many terms
 
 
 def fraction_up(value: Fraction) -> float:
@@ -113,8 +111,3 @@ def smallest(holds: Callable[[float], bool], *, guess: float, most: float = math
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def smallest_epsilon(profile: Callable[[float], float], delta: float, *, guess: float) -> float:
-    """Return an epsilon just above the smallest at which a falling profile, a sum of floats, is at most ``delta``."""
-    return smallest(lambda x: profile(x) <= delta * (1 - _SUM_ERROR), guess=guess) * (1 + _SUM_ERROR)

@@ -9,8 +9,10 @@ from flint import arb, ctx
 from scipy.special import log_ndtr, ndtr
 
 from cutline.errors import ParameterError
+from cutline.pate.aggregators import gaussian_votes
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.privacy import Adjacency
+from cutline.sampling.coins import Coins
 
 ADDS, REPLACES = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 
@@ -104,3 +106,21 @@ def test_sets_are_numbered_by_their_labels():
     ]
     with pytest.raises(ParameterError, match="at most 16"):
         PowersetVote(sigma=1.0, teachers=9, labels=17)
+
+
+@pytest.mark.parametrize(("sigma", "teachers"), [(60.0, 10**7), (3.7, 10**7), (0.07, 10**6 + 1)])
+def test_coins_of_very_many_teachers_are_as_exact_as_they_claim(sigma, teachers, monkeypatch):
+    """Floats within 2^-40 of every bias, checked against balls where the coins are uncertain."""
+    seen = []
+    monkeypatch.setattr(Coins, "of_reals", lambda approximate, bias: seen.append((approximate, bias)))
+    vote = PateGaussian(sigma=sigma, teachers=teachers, labels=1)
+    gaussian_votes._coins.__wrapped__(sigma, teachers)
+    ((approximate, bias),) = seen
+    beside = max(int(2 * sigma), 2)
+    entries = np.arange(teachers // 2 - beside, teachers // 2 + beside + 1)
+    chances, _ = vote.chances(entries)
+    for entry, chance in zip(entries.tolist(), chances.tolist(), strict=True):
+        with ctx.workprec(300):
+            exact = bias(entry)
+        assert abs(approximate[entry] - float(exact)) <= 2.0**-40
+        assert chance == pytest.approx(float(exact), rel=1e-12)

@@ -27,6 +27,7 @@ from cutline.pate.ballots import Ballots, check_powerset, count_powersets
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
 from cutline.privacy.curves.base import check_positive
+from cutline.privacy.curves.gaussian_bit import in_deviations
 from cutline.sampling import Source
 from cutline.sampling.coins import Coins
 from cutline.sampling.noise import NORMAL, noisy_argmax
@@ -72,7 +73,7 @@ class GaussianVote(NoisyVote, CoinVote):
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         from scipy.special import ndtr
 
-        x = counts / self.sigma - self.offset
+        x = in_deviations(counts, self.sigma, self.offset)
         return ndtr(x), ndtr(-x)
 
 
@@ -294,4 +295,4 @@ def _coins(sigma: float, teachers: int) -> Coins:
             return Fraction(1, 2)
         return ((arb(offset) - arb(entry) / arb(sigma)) / arb(2).sqrt()).erfc() / 2
 
-    return Coins.of_reals(ndtr(np.arange(teachers + 1) / sigma - offset), bias)
+    return Coins.of_reals(ndtr(in_deviations(np.arange(teachers + 1), sigma, offset)), bias)

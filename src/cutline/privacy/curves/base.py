@@ -76,11 +76,8 @@ def curve_to_dict(curve: Curve) -> dict[str, Any]:
 def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
     """Read a curve back from plain data; the class checks its own fields."""
     if plain.get("kind") not in _KINDS:
-        raise ParameterError(
-            "a curve's kind must be a known one",
-            f"kind={plain.get('kind')!r}",
-            f"Known: {', '.join(sorted(_KINDS))}.",
-        )
+        known = ", ".join(sorted(_KINDS))
+        raise ParameterError("a curve's kind must be a known one", f"kind={plain.get('kind')!r}", f"Known: {known}.")
     build: Callable[..., Curve] = _KINDS[plain["kind"]]
     return build(**{k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"})
 

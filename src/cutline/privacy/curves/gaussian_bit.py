@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cutline.arrays import FloatArray
+from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, register
 from cutline.privacy.curves.bit_table import coin_profile
@@ -60,7 +60,7 @@ class GaussianBit:
         from scipy.special import ndtr
 
         steps = np.arange(0, math.ceil((38.0 + self.offset) * self.sigma) + 1)
-        yes = ndtr(steps / self.sigma - self.offset)
+        yes = ndtr(in_deviations(steps, self.sigma, self.offset))
         best = np.maximum(-np.expm1(np.asarray(epsilons, dtype=np.float64)), 0.0)
         for apart in range(1, self.reach + 1):
             best = np.maximum(best, coin_profile(yes[:-apart], yes[apart:], epsilons))
@@ -77,6 +77,13 @@ class GaussianBit:
         return max(_dearest(self.sigma, self.offset, apart, order) for apart in range(1, self.reach + 1))
 
 
+def in_deviations(counts: IntArray, sigma: float, offset: float) -> FloatArray:
+    """Return ``n / sigma - offset``, good to a relative 2^-50 also where the two are large and nearly equal."""
+    middle = Fraction(offset) * Fraction(sigma)
+    nearest = round(middle)
+    return np.asarray((counts - nearest - float(middle - nearest)) / sigma, dtype=np.float64)
+
+
 @lru_cache(maxsize=4096)
 def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
     from scipy.special import log_ndtr
@@ -84,7 +91,7 @@ def _dearest(sigma: float, offset: float, apart: int, order: float) -> float:
     step = apart / sigma
     best, n, block = 0.0, 0, max(64, math.ceil(4 * sigma))
     while True:
-        x = (np.arange(n, n + block) / sigma) - offset
+        x = in_deviations(np.arange(n, n + block), sigma, offset)
         high, low = x + step, x
         p, q = (log_ndtr(high), log_ndtr(-high)), (log_ndtr(low), log_ndtr(-low))
         best = max(best, float(_bound(*p, *q, order).max()), float(_bound(*q, *p, order).max()))

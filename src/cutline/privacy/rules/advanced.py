@@ -8,9 +8,11 @@ import numpy as np
 
 from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition
-from cutline.privacy.rounding import smallest_epsilon
+from cutline.privacy.rounding import smallest
 
 _MOST_STEPS = 100_000  # terms of a binomial sum
+_SMALLEST_DELTA = 1e-290  # far above what underflows
+_SUM_ERROR = 1e-12  # relative allowance for a sum of as many floats
 
 
 def advanced(cost: Composition, delta: float) -> float:
@@ -22,20 +24,20 @@ def advanced(cost: Composition, delta: float) -> float:
     left = remaining_delta(delta=delta, slack=cost.delta)
     steps = {use.curve.rdp(math.inf) for use in cost.uses}
     times = sum(use.times for use in cost.uses)
-    if left <= 0 or len(steps) != 1 or times > _MOST_STEPS:
-        return math.inf
-    (epsilon,) = steps
-    if not 0 < epsilon < math.inf:
+    epsilon = max(steps, default=math.inf)
+    if left <= _SMALLEST_DELTA or len(steps) != 1 or times > _MOST_STEPS or not 0 < epsilon < math.inf:
         return math.inf
     from scipy.special import gammaln
 
     failures = np.arange(times + 1)
     log_chance = gammaln(times + 1) - gammaln(failures + 1) - gammaln(times - failures + 1)
     log_chance += -failures * epsilon - times * math.log1p(math.exp(-epsilon))
-    loss = (times - 2 * failures) * epsilon
+    log_chance += 2.0**-50 * (float(gammaln(times + 1)) + times * (1 + epsilon))  # the rounding of its large terms
+    loss = (times - 2 * failures) * epsilon * (1 + 2.0**-51)
 
     def profile(x: float) -> float:
         over = loss > x
         return float(np.sum(np.exp(log_chance[over]) * -np.expm1(x - loss[over])))
 
-    return min(smallest_epsilon(profile, left, guess=times * epsilon), cost.rdp(math.inf))
+    found = smallest(lambda x: profile(x) <= left * (1 - _SUM_ERROR), guess=times * epsilon)
+    return min(found * (1 + _SUM_ERROR), cost.rdp(math.inf))

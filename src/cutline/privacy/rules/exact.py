@@ -64,7 +64,7 @@ def exact(cost: Composition, delta: float) -> float:
     epsilon = max(ranges, key=lambda e: ranges[e] * e * e)
     times, step = ranges[epsilon], BoundedRange(epsilon=epsilon)
     others = dominating_parts(use for use in cost.uses if use.curve != step)
-    if others is None or times > _MOST_STEPS:
+    if others is None or times > _MOST_STEPS or epsilon > _LONGEST:
         return math.inf
     cells = cells_within(epsilon, times, share)
     if others:
@@ -90,19 +90,18 @@ def adaptive_profile(epsilon: float, times: int, cells: int, reach: float) -> tu
     left = h * np.arange(cells, -1, -1)  # epsilon - x, exact near 0
     values = np.zeros(size)
     values[: cells + 1] = np.expm1(-left / 2) ** 2 / -math.expm1(-cells * h)  # one step, closed form
-    values = values * _UP + _TINIEST
+    values = np.minimum(values * _UP + _TINIEST, 1.0)  # no profile is above 1; left alone, the bounds could overflow
     t = h * np.arange(cells + 1)
-    up = np.expm1(-left) / math.expm1(-cells * h)  # p_t: the log-ratio moves by t
-    down = math.exp(-cells * h) * np.expm1(t) / -math.expm1(-cells * h)  # 1 - p_t: by t - epsilon
-    up, down = up[:, None], down[:, None]
+    up = (np.expm1(-left) / math.expm1(-cells * h))[:, None]  # p_t: the log-ratio moves by t
+    down = (math.exp(-cells * h) * np.expm1(t) / -math.expm1(-cells * h))[:, None]  # 1 - p_t: by t - epsilon
     lower, whole = t[:0:-1], np.empty(size + 2 * cells)
     room = np.empty((3, cells + 1, size if times > 1 else 0))
     for _ in range(times - 1):
         whole[:cells] = -np.expm1(-lower) + np.exp(-lower) * values[cells:0:-1]
         whole[cells : cells + size] = values
         whole[cells + size :] = values[-1]
-        values = _worst(sliding_window_view(whole, size), up, down, h, room) * _UP + _TINIEST
-    return h, np.minimum(values, 1.0)
+        values = np.minimum(_worst(sliding_window_view(whole, size), up, down, h, room) * _UP + _TINIEST, 1.0)
+    return h, values
 
 
 def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float, room: FloatArray) -> FloatArray:
@@ -133,7 +132,7 @@ def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float
 
 def _first_below(h: float, values: FloatArray, share: float) -> float:
     """Return the first x, rounded up, at which the chord through the bounds is at most ``share``."""
-    above = np.flatnonzero(values > share)
+    above = np.flatnonzero(~(values <= share))
     if above.size == 0:
         return 0.0
     last = int(above[-1])
@@ -155,6 +154,8 @@ def _together(epsilon: float, times: int, parts: list[Part], cells: int, share: 
     if not share > 0:
         return math.inf
     ends = [_end(profile, _OUT_OF_SIGHT * share / n) for profile, n in parts]
+    if max(ends) >= _LONGEST:
+        return math.inf
     longest = max(*ends, _reach(epsilon, times, share))
     cells = max(_FEWEST_CELLS, min(cells, int(_MOST_LOSSES * epsilon / (_FINER * longest))))
     h, values = adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share))

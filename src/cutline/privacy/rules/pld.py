@@ -36,8 +36,7 @@ _FINENESS = 10_000  # grid steps in one standard deviation of the total loss, at
 _COARSENESS = 2e-6  # relative growth of the total variance that discretisation may cause, while the grid allows it
 _FINEST = 20_000  # grid steps in one standard deviation, at most
 _LEFT_OUT = 1e-5  # share of delta that tails may cost
-# [Hig02, Theorem 24.2] has 6.7 ulp per level for one transform; powers and the way back included
-_TRANSFORM_ERROR = 16.0
+_TRANSFORM_ERROR = 16.0  # 6.7 ulp per level of one transform [Hig02, Theorem 24.2]; powers and the way back
 
 
 class Part(NamedTuple):
@@ -86,6 +85,8 @@ def pld(cost: Composition, delta: float) -> float:
     uses = sum(part.times for part in parts)
     tail = _LEFT_OUT * share / uses
     farthest = max(_first_within(part.profile, tail) for part in parts)
+    if farthest == 0:  # every use is (0, tail)-DP, and deltas add up
+        return 0.0 if uses * (tail + _PROFILE_ERROR) <= share else math.inf
     if farthest > _LARGEST_LOSS:
         return math.inf
     spread = min(math.sqrt(cost.rdp(2.0)), uses * farthest)  # about the standard deviation of the total loss
