@@ -213,3 +213,14 @@ def test_numbers_of_numpy_are_numbers():
 
 def test_a_bound_log_shows_nothing():
     assert "alice" not in repr(bind({"alice": 5}, ask()))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "k"), [("peeling-em", 4), ("permute-and-flip", 4), ("joint-em", 3), ("subset-em", 3)]
+)
+def test_more_items_than_candidates_are_refused_for_nothing(books, mechanism, k):
+    with pytest.raises(ParameterError, match="number of candidates"):
+        cutline.top(
+            CLIFF, candidates=["castle", "kiosk", "moon"], k=k, mechanism=mechanism, ledger=books, dataset="visits"
+        )
+    assert books.show("visits").entries == 0

@@ -19,12 +19,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack, overload
 
+import numpy as np
+
 from cutline.ask import Ask, Books, Paying
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
 from cutline.counting.question import Grouping
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.grouped import GroupedRelease, of_table
-from cutline.histogram import Histogram, Item
+from cutline.histogram import ClosedHistogram, Histogram, Item
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
@@ -317,6 +319,8 @@ def quote(
         calibrated = kind.calibrate(each, **agreed)
     else:
         calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, **agreed)
+    if size is not None:  # k may be more than there are candidates, which should not cost anything
+        calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
     reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
     top = TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
     if grouping is None:

@@ -98,6 +98,10 @@ class Mechanism(ABC):
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         """Draw one outcome, and return it with the cost of the steps that ran."""
 
+    def check_domain(self, histogram: Histogram) -> Histogram:
+        """Return the histogram, or refuse a domain of the wrong kind or size, which are public."""
+        return histogram
+
     @abstractmethod
     def law(self, histogram: Histogram) -> Law:
         """Return the exact probability of every outcome, to a relative 1e-12."""
