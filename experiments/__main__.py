@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from cutline.errors import CutlineError
 from experiments.registry import EXPERIMENTS, find_experiment
-from experiments.report import Report, check_directory, check_page
+from experiments.report import StudyReport, check_directory, check_page
 from experiments.terminal_tables import fit_table
 from experiments.trials import ReportProgress, Setting
 
@@ -123,7 +123,7 @@ def _progress_bar(name: str) -> Iterator[ReportProgress]:
         yield show
 
 
-def _print_report(report: Report, written: Sequence[Path]) -> None:
+def _print_report(report: StudyReport, written: Sequence[Path]) -> None:
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     console.print(report.title, style="bold")
     for table in report.tables:

@@ -20,7 +20,7 @@ from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
 from experiments.datasets import LogData, available, load_log
 from experiments.figures import BLUE, GREEN, INK, ORANGE, PURPLE, Figure
-from experiments.report import Cell, Report, Table
+from experiments.report import Cell, StudyReport, Table
 from experiments.trials import Setting, run_cells
 
 DATA = ("foursquare_nyc", "foursquare_tky", "brightkite", "gowalla", "kuala-lumpur", "fimi_retail")
@@ -41,7 +41,7 @@ _LOOKS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Question:
+class StudyCase:
     """One cell: a budget, and the counts of all logs by rank."""
 
     epsilon: float
@@ -64,16 +64,16 @@ class Answer:
 Answers: TypeAlias = Mapping[tuple[str, str], Answer]  # by log and variant
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run the study: every log, epsilon and variant."""
     names, absent = available(DATA, setting.data)
     logs = {name: load_log(name, setting.data) for name in names}
     counts = {name: _counts(log) for name, log in logs.items()}
-    cells = {f"epsilon={epsilon}": Question(epsilon=epsilon, counts=counts) for epsilon in EPSILONS}
+    cells = {f"epsilon={epsilon}": StudyCase(epsilon=epsilon, counts=counts) for epsilon in EPSILONS}
     found = run_cells(answer, cells, experiment="adaptive-k", setting=setting)
     answers = {cells[name].epsilon: result for name, result in found.items()}
     generated = " (generated logs)" if setting.data is None else ""
-    return Report(
+    return StudyReport(
         name="adaptive-k",
         title=f"Where the top ends: StableTopK with its own k{generated}",
         notes=(*(log.note for log in logs.values()), *absent),
@@ -119,7 +119,7 @@ def variants(epsilon: float) -> Mapping[str, StableTopK]:
     }
 
 
-def answer(question: Question, seed: int) -> dict[tuple[str, str], Answer]:  # noqa: ARG001 - nothing is drawn
+def answer(question: StudyCase, seed: int) -> dict[tuple[str, str], Answer]:  # noqa: ARG001 - nothing is drawn
     """Return what the laws say for every log and variant."""
     return {
         (name, variant): summary(mechanism, OpenHistogram.from_counts(counts, max_k=MAX_K))

@@ -25,7 +25,7 @@ from cutline.sampling import SeededSource
 from experiments.datasets import LogData, available, load_log
 from experiments.figures import INK, LOOKS, Figure
 from experiments.fixed_k_trials import FixedK, shares_found, taken_ranks
-from experiments.report import Cell, Estimate, Report, Table, count_noun
+from experiments.report import Cell, Estimate, StudyReport, Table, count_noun
 from experiments.trials import Setting, mean_and_error, run_cells, seed_of
 
 DATA = ("foursquare_nyc", "foursquare_tky", "brightkite", "gowalla", "kuala-lumpur")
@@ -54,7 +54,7 @@ _BESIDE = {"foursquare_tky": "Foursquare", "brightkite": "BrightKite", "gowalla"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Question:
+class StudyCase:
     """One cell: counts of public data by rank, and what is asked of them."""
 
     data: str
@@ -66,10 +66,10 @@ class Question:
 
 
 Found: TypeAlias = Mapping[str, Estimate]  # by method
-Rows: TypeAlias = Sequence[tuple[Question, Found]]
+Rows: TypeAlias = Sequence[tuple[StudyCase, Found]]
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run the experiment: every log, k and epsilon."""
     trials = setting.repeated(TRIALS)
     names, absent = available(DATA, setting.data)
@@ -84,7 +84,7 @@ def run(setting: Setting) -> Report:
         draw=lambda canvas: draw(canvas, rows, logs),
         size=(8.6, 5.4),
     )
-    return Report(
+    return StudyReport(
         name="exp1",
         title="EXP1: the top k places of check-in logs, k given"
         + (" (generated logs)" if setting.data is None else ""),
@@ -93,7 +93,7 @@ def run(setting: Setting) -> Report:
     )
 
 
-def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, Question]:
+def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, StudyCase]:
     """Return the cells: logs by k by epsilon."""
     cells = {}
     for name, log in logs.items():
@@ -101,7 +101,7 @@ def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, Question
         assert isinstance(counts, OpenHistogram)  # noqa: S101 - no candidates are listed
         for k in SIZES:
             for epsilon in EPSILONS:
-                cells[f"{name} k={k} epsilon={epsilon}"] = Question(
+                cells[f"{name} k={k} epsilon={epsilon}"] = StudyCase(
                     data=name,
                     counts=counts.counts[: resolve_max_k(k, None) + 1],
                     users=log.users,
@@ -125,7 +125,7 @@ def mechanisms(k: int, budget: Budget) -> dict[str, FixedK]:
     }
 
 
-def answer(question: Question, seed: int) -> Found:
+def answer(question: StudyCase, seed: int) -> Found:
     """Run every mechanism ``trials`` times and return mean share and standard error."""
     histogram = OpenHistogram.from_counts(question.counts, max_k=len(question.counts) - 1)
     budget = Budget(epsilon=question.epsilon, delta=1 / question.users)

@@ -14,7 +14,7 @@ from cutline.mechanisms import StableTopK
 from cutline.mechanisms.one_gap import one_gap
 from cutline.privacy import Budget
 from experiments.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, Figure
-from experiments.report import Report, Table
+from experiments.report import StudyReport, Table
 from experiments.trials import Setting, run_cells
 
 RELEASES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -34,7 +34,7 @@ SETTINGS = ((1, 1.0, 39), (10, 0.1, 100), (100, 3.0, 100), (600, 3.66, 39))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class StudyCase:
     """One cell: how many releases share which total, and how many cuts there are to choose from."""
 
     releases: int
@@ -45,13 +45,13 @@ class Question:
 Gaps: TypeAlias = Mapping[str, int]  # the one-gap number by form
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run the study."""
-    cells = {f"releases={n}": Question(releases=n) for n in RELEASES}
-    cells |= {_name(key): Question(releases=key[0], epsilon=key[1], max_k=key[2]) for key in SETTINGS}
+    cells = {f"releases={n}": StudyCase(releases=n) for n in RELEASES}
+    cells |= {_name(key): StudyCase(releases=key[0], epsilon=key[1], max_k=key[2]) for key in SETTINGS}
     found = run_cells(gaps_needed, cells, experiment="one-gap", setting=setting)
     curve = {n: found[f"releases={n}"] for n in RELEASES}
-    return Report(
+    return StudyReport(
         name="one-gap",
         title="The gap each form of StableTopK needs, for 1 to 1000 releases",
         parts=[
@@ -71,12 +71,12 @@ def _name(key: tuple[int, float, int]) -> str:
     return "releases={} epsilon={} max_k={}".format(*key)
 
 
-def gaps_needed(question: Question, seed: int) -> Gaps:  # noqa: ARG001 - nothing is drawn
+def gaps_needed(question: StudyCase, seed: int) -> Gaps:  # noqa: ARG001 - nothing is drawn
     r"""Return the one-gap number of every form.
 
     Examples
     --------
-    >>> gaps_needed(Question(releases=1), 0)
+    >>> gaps_needed(StudyCase(releases=1), 0)
     {'paper': 57, 'EM + Gaussian': 39, 'EM + table': 31, 'argmax + table': 31, 'k fixed, test only': 16}
     """
     budget = Budget(epsilon=question.epsilon, delta=DELTA, releases=question.releases)

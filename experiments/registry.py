@@ -10,7 +10,7 @@ from experiments import adaptive_k, exp1, one_gap
 from experiments.datasets import files_of
 from experiments.exp2 import cliff, covid
 from experiments.exp3 import study
-from experiments.report import Report, count_noun
+from experiments.report import StudyReport, count_noun
 from experiments.trials import Setting
 
 
@@ -34,7 +34,7 @@ class Experiment:
 
     name: str
     summary: str
-    run: Callable[[Setting], Report]
+    run: Callable[[Setting], StudyReport]
     data: tuple[str, ...] = ()
     trials: int | None = None
 

@@ -110,7 +110,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class StudyReport:
     """The tables and figures of one run, in reading order.
 
     Parameters

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from cutline.errors import ParameterError, SourceError
 from experiments.datasets import covid, labels, logs
-from experiments.datasets.sources import Source, check_directory
+from experiments.datasets.sources import Publication, check_directory
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
+SOURCES: Mapping[str, Publication] = MappingProxyType(
     {
         **{name: log.source for name, log in logs.LOGS.items()},
         "covid": covid.SOURCE,

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from cutline.errors import SourceError
 from experiments.datasets import files
 from experiments.datasets.generated import generated_epidemic
-from experiments.datasets.sources import Source
+from experiments.datasets.sources import Publication
 
 FIRST_DAY = dt.date(2020, 3, 1)  # of what is read
 LAST_DAY = dt.date(2020, 6, 30)
 _DAYS = (LAST_DAY - FIRST_DAY).days + 1
 _STATES = 55
-SOURCE = Source(
+SOURCE = Publication(
     title="Covid-19 cases by state",
     publisher="us-states.csv of covid-19-data by The New York Times",
     page="GitHub, repository nytimes/covid-19-data",

@@ -15,9 +15,9 @@ from cutline.errors import ParameterError, SourceError
 from experiments.datasets import files
 from experiments.datasets.generated import generated_labels
 from experiments.datasets.mulan import Examples, read_mulan
-from experiments.datasets.sources import Source
+from experiments.datasets.sources import Publication
 
-CELEBA = Source(
+CELEBA = Publication(
     title="CelebA attributes",
     publisher="the attribute table of CelebA by Liu, Luo, Wang and Tang (ICCV 2015)",
     page="the page CelebA of the Multimedia Laboratory (MMLab) of The Chinese University of Hong Kong, folders Anno and Eval",
@@ -55,9 +55,9 @@ class _Set:
     features: int = 500
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Publication:
         page = f"GitHub, repository tsoumakas/mulan, folder data/multi-label/{self.folder}"
-        return Source(title=self.title, publisher=self.publisher, page=page, forms=(*self.originals, (self.file,)))
+        return Publication(title=self.title, publisher=self.publisher, page=page, forms=(*self.originals, (self.file,)))
 
 
 MULTILABEL: Mapping[str, _Set] = MappingProxyType(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cutline.errors import ParameterError
 from experiments.datasets import files
 from experiments.datasets.generated import generated_log
-from experiments.datasets.sources import Source
+from experiments.datasets.sources import Publication
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,10 +66,10 @@ class _Log:
     packed: _Packed
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Publication:
         """Its files, the publisher's own first."""
         forms = tuple((name,) for name in (*self.original.names, self.packed.file))
-        return Source(title=self.title, publisher=self.publisher, page=self.page, forms=forms)
+        return Publication(title=self.title, publisher=self.publisher, page=self.page, forms=forms)
 
 
 def _compressed(*names: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from cutline.errors import SourceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Publication:
     r"""A published data set.
 
     Parameters

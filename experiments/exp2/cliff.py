@@ -20,7 +20,7 @@ from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
 from experiments.figures import LOOKS, Figure
-from experiments.report import Cell, Estimate, Report, Table, count_noun
+from experiments.report import Cell, Estimate, StudyReport, Table, count_noun
 from experiments.rivals import build_histogram, paper_peeling, share_spent, spending
 from experiments.trials import Setting, mean_and_error, run_cells
 
@@ -62,12 +62,12 @@ class _Cell:
     trials: int
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run EXP2b: recall against k at height 700, and against the height at k = 500."""
     return study(setting, ks=_KS, heights=_HEIGHTS)
 
 
-def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) -> Report:
+def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) -> StudyReport:
     """Run EXP2b for some k and some heights."""
     name, trials = "exp2-synthetic", setting.repeated(TRIALS)
     cells: dict[str, _Cell] = {}
@@ -84,7 +84,7 @@ def study(setting: Setting, *, ks: tuple[int, ...], heights: tuple[int, ...]) ->
         "errors are the standard deviations over the square root of the number of trials."
     )
     heading = f"mean ± standard deviation of {count_noun(trials, 'trial')}"
-    return Report(
+    return StudyReport(
         name=name,
         title=f"EXP2b: one cliff among {_BINS:,} bins",
         parts=(

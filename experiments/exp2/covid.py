@@ -21,7 +21,7 @@ from cutline.sampling import SeededSource
 from experiments.datasets import CovidData, load_covid
 from experiments.datasets.covid import FIRST_DAY
 from experiments.figures import GREY, LOOKS, Figure
-from experiments.report import Cell, Estimate, Report, Table, count_noun
+from experiments.report import Cell, Estimate, StudyReport, Table, count_noun
 from experiments.rivals import build_histogram, paper_peeling, recall, share_spent, spending
 from experiments.trials import Setting, mean_and_error, run_cells
 
@@ -114,19 +114,19 @@ class _Outcome:
         return ", generated data" if self.cases.generated else ""
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run EXP2a on daily new cases."""
     cases = load_covid(setting.data)
     return _report("exp2-covid", "daily new cases", cases, cases.new_cases(), setting)
 
 
-def run_cumulative(setting: Setting) -> Report:
+def run_cumulative(setting: Setting) -> StudyReport:
     """Run EXP2a on the cumulative cases instead."""
     cases = load_covid(setting.data)
     return _report("exp2-covid-cumulative", "cumulative cases", cases, cases.cumulative, setting)
 
 
-def _report(name: str, counted: str, cases: CovidData, table: IntArray, setting: Setting) -> Report:
+def _report(name: str, counted: str, cases: CovidData, table: IntArray, setting: Setting) -> StudyReport:
     trials = setting.repeated(TRIALS)
     first = (_START - FIRST_DAY).days
     blocks = {_label(b): table[first + b * _DAYS : first + (b + 1) * _DAYS] for b in range(_BLOCKS)}
@@ -153,7 +153,7 @@ def _report(name: str, counted: str, cases: CovidData, table: IntArray, setting:
         spent=run_cells(_spent, {column: (column, states) for column in wanted}, experiment=name, setting=setting),
         trials=trials,
     )
-    return Report(
+    return StudyReport(
         name=name,
         title=f"EXP2a: top {_K} states by {counted}{' (generated data)' if cases.generated else ''}",
         notes=(cases.note,),

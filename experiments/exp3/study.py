@@ -17,7 +17,7 @@ from experiments.exp3.privacy_table import privacy_table
 from experiments.exp3.students import StudentCell
 from experiments.exp3.sweeps import LINES, PAPERS_TEST, LineCell, PaperCell
 from experiments.exp3.taught_ballots import CLASSES, Class, Lesson, poll_teachers
-from experiments.report import Cell, Report
+from experiments.report import Cell, StudyReport
 from experiments.trials import Setting, run_cells
 
 NAME = "exp3"
@@ -44,12 +44,12 @@ class Plan:
     lines: tuple[str, ...] = tuple(LINES)
 
 
-def run(setting: Setting) -> Report:
+def run(setting: Setting) -> StudyReport:
     """Run EXP3."""
     return study(setting, Plan())
 
 
-def study(setting: Setting, plan: Plan) -> Report:
+def study(setting: Setting, plan: Plan) -> StudyReport:
     """Run EXP3 in some size: poll the teachers once, then put all aggregators to the same ballots."""
     table = load_celeba(setting.data)
     celeba = simulate(
@@ -79,7 +79,7 @@ def study(setting: Setting, plan: Plan) -> Report:
     }
     others: dict[str, str] = {line: tables.other_queries(sweeps["celeba"][line]) for line in ours}
     wasted = {poll.name: found[f"{poll.name}, paper"] for poll in polls if f"{poll.name}, paper" in found}
-    return Report(
+    return StudyReport(
         name=NAME,
         title="EXP3: multi-label PATE" + (" (generated data)" if setting.data is None else ""),
         notes=(f"{celeba.title}: {table.note}", *(lesson.note for lesson in lessons)),

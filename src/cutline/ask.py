@@ -1,7 +1,7 @@
 r"""What can be asked: the parameters of the public verbs, named and typed once.
 
 `cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`; labels are paid for by
-the same `Paying`.
+the same `Payment`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from cutline.sampling import Source
 if TYPE_CHECKING:
     from cutline.ledger import Ledger
 
-Books = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
+LedgerAddress = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
 
 
-class Paying(TypedDict, total=False):
+class Payment(TypedDict, total=False):
     """What may be spent and who pays; `agree_terms` settles it, for top sets and for labels alike."""
 
     epsilon: float | None
     delta: float | None
     releases: int | None
     adjacency: Adjacency | str | None
-    ledger: Ledger | Books | None
+    ledger: Ledger | LedgerAddress | None
     dataset: str | None
     analyst: str | None
     rng: Source | None
 
 
-class Ask(Columns, Paying, total=False):
+class Ask(Columns, Payment, total=False):
     """A question about a log; the last parameters belong to single mechanisms, and each refuses those it does not have."""
 
     k: int | None

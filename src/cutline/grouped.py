@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 
 from cutline.histogram import Item
 from cutline.privacy import Budget, Cost, Gaussian
-from cutline.release import Release, describe_terms, state_guarantee
+from cutline.release import Release, describe_cost, state_guarantee
 from cutline.version import __version__
 
 __all__ = ["GroupedRelease", "dearest"]
@@ -87,7 +87,7 @@ class GroupedRelease:
             "groups": {str(group): release.to_dict(full=full) | shared for group, release in self.releases.items()},
             "by": self.by,
             "groups_per_user": self.groups_per_user,
-            **describe_terms(mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
+            **describe_cost(mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
             "ledger": self.account,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack,
 
 import numpy as np
 
-from cutline.ask import Ask, Books, Paying
+from cutline.ask import Ask, LedgerAddress, Payment
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
 from cutline.counting.question import Grouping
 from cutline.errors import AdjacencyError, ParameterError
@@ -31,7 +31,7 @@ from cutline.mechanisms import Mechanism
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Release, describe_terms, state_guarantee
+from cutline.release import Release, describe_cost, state_guarantee
 from cutline.sampling import Source, resolve
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Quote(Generic[Answer]):
         """Return it as plain data: what would be charged, to whom, and what would be left."""
         budget, account = self.budget, self.terms.account
         return {
-            **describe_terms(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
+            **describe_cost(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.terms.rng.seeded,
             "ledger": None if account is None else account.to_dict(),
@@ -289,7 +289,7 @@ def quote(
     CutlineError
         For a public reason only: a parameter, the caller's own lists, the ledger.
     """
-    paying = {name: others.pop(name) for name in Paying.__annotations__ if name in others}
+    paying = {name: others.pop(name) for name in Payment.__annotations__ if name in others}
     grouping = None
     if any(given is not None for given in (by, groups, max_groups_per_user, key)):
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
@@ -336,7 +336,7 @@ def agree_terms(
     delta: float | None = None,
     releases: int | None = None,
     adjacency: Adjacency | str | None = None,
-    ledger: Ledger | Books | None = None,
+    ledger: Ledger | LedgerAddress | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
     rng: Source | None = None,

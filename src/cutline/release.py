@@ -173,7 +173,7 @@ class Release:
             "items": None if listed is None else [_plain(item) for item in listed],
             "ordered": isinstance(self.items, tuple),
             "k": self.k,
-            **describe_terms(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
+            **describe_cost(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
             "guarantee": self.guarantee,
             "seeded": self.seeded,
@@ -210,7 +210,7 @@ def _plain(item: Item) -> bool | int | float | str | None:
     return item if isinstance(item, float) and math.isfinite(item) else str(item)
 
 
-def describe_terms(
+def describe_cost(
     mechanism: Mapping[str, Any], *, cost: Cost, budget: Budget | None, delta: float, full: bool
 ) -> dict[str, Any]:
     """Return what releases and labels alike say about how they were made: mechanism, budget, and cost at ``delta``."""

@@ -19,7 +19,7 @@ from experiments.datasets.generated import generated_log
 from experiments.exp1 import (
     METHODS,
     PAPER,
-    Question,
+    StudyCase,
     answer,
     compare_with_the_paper,
     mechanisms,
@@ -112,7 +112,7 @@ def test_every_mechanism_spends_the_same_total():
 
 def test_a_cell_repeats_and_finds_a_cliff():
     counts = np.concatenate([np.full(3, 900), np.full(98, 100)])
-    question = Question(data="cliff", counts=counts, users=2000, k=3, epsilon=1.0, trials=20)
+    question = StudyCase(data="cliff", counts=counts, users=2000, k=3, epsilon=1.0, trials=20)
     found = answer(question, 7)
     assert found == answer(question, 7)
     assert tuple(found) == (*METHODS, "limited-rounds")
@@ -127,7 +127,7 @@ def test_printed_figures_stand_beside_the_logs_they_may_be_of():
     }
     rows = [
         (
-            Question(data=name, counts=np.arange(9)[::-1], users=60, k=10, epsilon=0.8, trials=2),
+            StudyCase(data=name, counts=np.arange(9)[::-1], users=60, k=10, epsilon=0.8, trials=2),
             dict.fromkeys(METHODS, Estimate(0.5, 0.1)),
         )
         for name in logs

@@ -12,7 +12,7 @@ from experiments.datasets import load_covid
 from experiments.exp2 import cliff, covid
 from experiments.exp2.covid import Stability
 from experiments.figures import LOOKS
-from experiments.report import Estimate, Report
+from experiments.report import Estimate, StudyReport
 from experiments.rivals import WHOLE, paper_peeling, recall, share_spent, spending
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproduce"
@@ -127,7 +127,7 @@ def test_every_table_and_figure_of_generated_data_says_so():
 
 def test_one_trial_has_no_error_to_show(tmp_path):
     parts = covid._parts(outcome(trials=1, error=math.inf, generated=False))
-    page = Report(name="p", title="t", parts=parts).write(tmp_path, "*A run.*")[0].read_text(encoding="utf-8")
+    page = StudyReport(name="p", title="t", parts=parts).write(tmp_path, "*A run.*")[0].read_text(encoding="utf-8")
     assert "mean ± standard error of 1 trial**" in page
     assert "| peeling EM | 0.100 ± – |" in page
     assert "errors unknown" in (tmp_path / "p-recall.svg").read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ from experiments.exp3.sweeps import (
 )
 from experiments.exp3.tables import least
 from experiments.exp3.taught_ballots import CLASSES
-from experiments.report import Report
+from experiments.report import StudyReport
 from experiments.trials import Setting
 
 
@@ -93,7 +93,7 @@ def test_phantom_ballots_move_the_quorum() -> None:
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> StudyReport:
     plan = Plan(
         teachers=40, queries=20, limits=(10,), celeba_epsilons=(4.0, 8.0), taught_epsilons=(4.0, 8.0), shown=4.0,
         student_epsilons=(8.0,), lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
@@ -102,18 +102,18 @@ def report() -> Report:
     return study(Setting(trials=2, jobs=1), plan)
 
 
-def _printed(report: Report) -> list[tuple[float | None, ...]]:
+def _printed(report: StudyReport) -> list[tuple[float | None, ...]]:
     [table] = [table for table in report.tables if table.name == "privacy"]
     return [tuple(None if cell is None else round(float(cell), 3) for cell in row[1:3]) for row in table.rows]
 
 
-def test_the_privacy_table_prints_the_errata(report: Report) -> None:
+def test_the_privacy_table_prints_the_errata(report: StudyReport) -> None:
     assert _printed(report)[:7] == [
         (3.6, None), (71.419, None), (20.48, None), (3.665, None), (4.348, 9.257), (3.917, 8.58), (3.674, 8.022)
     ]  # fmt: skip
 
 
-def test_the_bit_table_in_the_papers_setting(report: Report) -> None:
+def test_the_bit_table_in_the_papers_setting(report: StudyReport) -> None:
     assert [setting.distance for setting in BEST_EXACT] == [485, 242]
     as_printed, exact, rdp = _printed(report)[7:10]
     assert as_printed == (3.32, 7.282)
@@ -217,7 +217,7 @@ def test_the_papers_accounting_books_more_than_its_test_costs(celeba: Poll) -> N
     assert wasteful.chooser.epsilon == pytest.approx(exact.chooser.epsilon, rel=1e-9)
 
 
-def test_the_report_is_written_and_says_that_data_are_generated(report: Report, tmp_path: Path) -> None:
+def test_the_report_is_written_and_says_that_data_are_generated(report: StudyReport, tmp_path: Path) -> None:
     assert [table.name for table in report.tables] == [
         "privacy", "needed", "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students"
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from cutline.histogram import OpenHistogram
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import Budget
 from experiments import one_gap
-from experiments.one_gap import FORMS, Question, gaps_needed, run
+from experiments.one_gap import FORMS, StudyCase, gaps_needed, run
 from experiments.trials import Setting
 
 # First prototypes on coarse grids: (releases, epsilon, max_k) and the gaps of the four forms.
@@ -21,7 +21,7 @@ PROTOTYPES = {
 @pytest.mark.parametrize("setting", PROTOTYPES)
 def test_the_numbers_of_the_first_prototypes(setting):
     releases, epsilon, max_k = setting
-    found = gaps_needed(Question(releases=releases, epsilon=epsilon, max_k=max_k), 0)
+    found = gaps_needed(StudyCase(releases=releases, epsilon=epsilon, max_k=max_k), 0)
     assert tuple(found) == FORMS
     bare = [found[form] for form in FORMS if form != "EM + Gaussian"]
     for gap, before in zip(bare, PROTOTYPES[setting], strict=True):
@@ -31,7 +31,7 @@ def test_the_numbers_of_the_first_prototypes(setting):
 
 @pytest.mark.slow
 def test_a_gap_is_enough_and_one_less_is_not():
-    found = gaps_needed(Question(releases=5, max_k=20), 0)
+    found = gaps_needed(StudyCase(releases=5, max_k=20), 0)
     mechanism = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6, releases=5), max_k=20)
     chances = [
         mechanism.chance(OpenHistogram.from_counts(dict.fromkeys(range(10), gap), max_k=20), 10)

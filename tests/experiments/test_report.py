@@ -7,7 +7,7 @@ import pytest
 
 from cutline.errors import ParameterError
 from experiments.figures import Figure
-from experiments.report import Estimate, Report, Table, check_directory, fill_page
+from experiments.report import Estimate, StudyReport, Table, check_directory, fill_page
 
 
 def draw(figure):
@@ -23,7 +23,7 @@ TABLE = Table(
     rows=(("EM|CDP", 10, Estimate(0.75, 0.0123)), ("TS", 10, None)),
     note="A note.",
 )
-REPORT = Report(
+REPORT = StudyReport(
     name="study",
     title="A study",
     notes=("A log, made up.", "Another."),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.ask import Books
+from cutline.ask import LedgerAddress
 from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.pate.aggregators.base import Aggregator
@@ -155,7 +155,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         *,
         X_public: Any = None,  # noqa: N803
         groups: Iterable[Any] | None = None,
-        ledger: Ledger | Books | None = None,
+        ledger: Ledger | LedgerAddress | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
     ) -> Self:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.ask import Paying
+from cutline.ask import Payment
 from cutline.counting.question import Progress
 from cutline.errors import ParameterError, UnsettledError
 from cutline.pate.aggregators.base import Aggregator
@@ -25,7 +25,7 @@ from cutline.quote import Quote, Work, agree_terms
 from cutline.sampling import Source
 
 
-class LabelAsk(Paying, total=False):
+class LabelAsk(Payment, total=False):
     """What can be asked of ballots besides who casts them: what `label` and `quote_labels` share; `label` explains it."""
 
     aggregator: str | Aggregator
@@ -203,7 +203,7 @@ def quote_labels(
     teachers: int,
     aggregator: str | Aggregator = "optimal-vote",
     limit: int | None = None,
-    **paying: Unpack[Paying],
+    **paying: Unpack[Payment],
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.release import describe_terms, digits_up
+from cutline.release import describe_cost, digits_up
 from cutline.version import __version__
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
@@ -102,7 +102,7 @@ class Labels:
             "withheld": self.withheld,
             "partly": self.partial,
             "labels": [list(row) for row in self.outcomes],
-            **describe_terms(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
+            **describe_cost(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
             "ledger": self.account,
