@@ -104,14 +104,9 @@ def ask(
     """Check the parts of a question that need no log; the parameters are those of :func:`cutline.count`."""
     check_memory_limit(memory_limit)
     listed = None if candidates is None else _check_list("candidates", candidates)
-    return Question(
-        user=None if user is None else _check_name("user", user),
-        item=None if item is None else _check_name("item", item),
-        where=where,
-        candidates=listed,
-        grouping=grouping,
-        memory_limit=memory_limit,
-    )
+    user = None if user is None else _check_name("user", user)
+    item = None if item is None else _check_name("item", item)
+    return Question(user=user, item=item, where=where, candidates=listed, grouping=grouping, memory_limit=memory_limit)
 
 
 def group_by(

@@ -78,18 +78,13 @@ def bind_columns(
 
     What only the engine of this process can do is refused.
     """
-    if question.where is not None:
-        raise WhereError(
-            f"where is for files and tables in memory; {engine} filters its own rows",
-            repr(question.where)[:200],
-            "Filter before you pass it on; each row must be kept or dropped by its own cells alone.",
-        )
-    if question.memory_limit is not None:
-        raise ParameterError(
-            f"memory_limit is for files and tables in memory; {engine} has settings of its own",
-            repr(question.memory_limit),
-            "Leave it out.",
-        )
+    where, limit = question.where, question.memory_limit
+    local_only = f"is for files and tables in memory; {engine}"
+    if where is not None:
+        way_out = "Filter before you pass it on; each row must be kept or dropped by its own cells alone."
+        raise WhereError(f"where {local_only} filters its own rows", repr(where)[:200], way_out)
+    if limit is not None:
+        raise ParameterError(f"memory_limit {local_only} has settings of its own", repr(limit), "Leave it out.")
     check_present(question.roles.values(), present)
     plain = {role: plain_value(role, name) for role, name in question.roles.items()}
     kinds = {role: kind for role, (_, kind) in plain.items()}
@@ -99,22 +94,15 @@ def bind_columns(
             match_list(local, question, role, kinds)
             lists[role] = local.rows(f"SELECT place, value FROM {role} ORDER BY place")
         order = local.arrow(ORDER_CANDIDATES) if "candidates" in lists else None
-    return Binding(
-        values={role: value for role, (value, _) in plain.items()},
-        kinds=kinds,
-        candidates=lists.get("candidates"),
-        groups=lists.get("groups"),
-        order=order,
-    )
+    values = {role: value for role, (value, _) in plain.items()}
+    candidates, groups = lists.get("candidates"), lists.get("groups")
+    return Binding(values=values, kinds=kinds, candidates=candidates, groups=groups, order=order)
 
 
 def refuse_type(role: str, name: str, declared: str, *, known: str) -> ColumnTypeError:
     """Return the refusal of a column's type, which is public."""
-    return ColumnTypeError(
-        f"the {role} column must hold {known}",
-        f"{name!r} of type {declared[:80]}",
-        "Turn it into one of these first; each new value must come from its own row alone.",
-    )
+    way_out = "Turn it into one of these first; each new value must come from its own row alone."
+    return ColumnTypeError(f"the {role} column must hold {known}", f"{name!r} of type {declared[:80]}", way_out)
 
 
 def silently(engine: str, action: Callable[[], T]) -> T:
@@ -127,9 +115,8 @@ def silently(engine: str, action: Callable[[], T]) -> T:
     except CutlineError as error:
         refusal = error
     except Exception:
-        refusal = EngineError(
-            f"{engine} must finish the count", "", f"Run the same table's count() in {engine} to see its own words."
-        )
+        way_out = f"Run the same table's count() in {engine} to see its own words."
+        refusal = EngineError(f"{engine} must finish the count", "", way_out)
     raise refusal
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cutline.counting import count
+from cutline.counting import check, count
 from cutline.counting.engines.duck.engine import Engine
-from cutline.counting.engines.duck.where import FUNCTIONS
+from cutline.counting.engines.duck.where import FUNCTIONS, parse_where
 from cutline.errors import EngineError, WhereError
 
 LOG = pa.table(
@@ -47,6 +47,16 @@ def counts(where, source=LOG):
         ("coalesce(try_cast(s AS INTEGER), 0) = 0", {"b": 1}),
         ("i = 'it''s'", {}),
         ("TRUE", {"a": 2, "b": 1}),
+        ("trim(substr(lower(s), 1, 1)) = 'x'", {"b": 1}),
+        ("concat(i, s, i) = 'a1a' OR i || s = 'bx'", {"a": 1, "b": 1}),
+        ("u * 2 + 1 = 5 AND power(u, 2) < 5 AND (u << 1) = 4", {"b": 1}),
+        ("s ILIKE '%X%' OR s GLOB '[0-2]*' OR NOT s LIKE '_'", {"a": 1, "b": 1}),
+        ("regexp_matches(s, '^[0-9]{1,4}$') AND regexp_extract(s, '([0-9])', 1) = '3'", {"a": 1}),
+        ("date_trunc('year', d) = d AND strftime(d, '%Y-%m') = '2021-01'", {"b": 1}),
+        ("try_strptime(s, '%d') IS NULL AND CAST(CAST(u AS DECIMAL(38, 2)) AS VARCHAR) = '2.00'", {"b": 1}),
+        ("json_extract_string(s, '$') = '3' AND json_valid(s) AND ('{\"k\": \"a\"}' ->> '$.k') = i", {"a": 1}),
+        ("u IN (" + ", ".join(str(user) for user in range(2, 300)) + ")", {"a": 1, "b": 1}),
+        (" OR ".join(f"u = {user}" for user in range(2, 150)), {"a": 1, "b": 1}),
     ],
 )
 def test_conditions_on_one_row(where, expected):
@@ -110,6 +120,173 @@ def test_anything_else_is_refused(where):
         counts(where)
 
 
+def nest(call, depth, inner="s"):
+    """Put a call around a call around ... an expression."""
+    for _ in range(depth):
+        inner = call.format(inner)
+    return inner
+
+
+# What each of these would do on one row with a long cell, or with many rows of one user, it does not do on the others.
+GROWING = [
+    nest("replace({}, 'a', 'aaaaaaaaaa')", 9),
+    nest("regexp_replace({}, '.', 'aaaaaaaaaa', 'g')", 9),
+    nest("repeat({}, 10)", 9),
+    nest("lpad({}, 1000000000, 'a')", 1),
+    nest("rpad({}, 1000000000, 'a')", 1),
+    nest("format('{{}}{{}}', {0}, {0})", 5),
+    nest("printf('%s%s', {0}, {0})", 5),
+    nest("concat_ws({}, '', '', '', '', '', '', '', '', '', '', '')", 9),
+    nest("nfc_normalize(translate({}, '\U0001d158\U0001d165\U0001d16ea', repeat('\U0001d160', 4)))", 9),
+    nest("strftime(DATE '2020-01-01', translate({}, 'Wed', '%A%'))", 9),
+    nest("CAST(CAST(CAST({} AS BLOB) AS BIT) AS VARCHAR)", 9),
+    nest("CAST(json_extract_string({}, '$..*') AS VARCHAR)", 2),
+    nest("CAST({} ->> '$[*]' AS VARCHAR)", 9),
+    nest("json_extract_string(s, {})", 1),
+    nest("CAST(CAST({} AS INTEGER[100000]) AS VARCHAR)", 1),
+    nest("CAST(CAST({} AS STRUCT(a VARCHAR, b VARCHAR)) AS VARCHAR)", 1),
+    nest("CAST(CAST({} AS JSON) AS VARCHAR)", 1),
+    nest("CAST(CAST({} AS BIGNUM) AS VARCHAR)", 1),
+    nest("CAST(CAST({} AS main.text) AS VARCHAR)", 1),
+    nest("CAST([{0}, {0}] AS VARCHAR)", 1),
+    nest("CAST(range(1000000000) AS VARCHAR) || {}", 1),
+    nest("CAST(factorial(length({})) AS VARCHAR)", 1),
+    nest("to_json({})", 9),
+    nest("hex({})", 9),
+    nest("bin({})", 9),
+    nest("url_encode({})", 9),
+    nest("bar(length({}), 0, 1, 1000000)", 1),
+    nest("CAST(string_split({}, '') AS VARCHAR)", 1),
+    nest("concat({0}, {0})", 4),
+    nest("({0} || {0})", 4),
+    "concat(" + ", ".join(["s"] * 11) + ")",
+    " || ".join(["s"] * 11),
+    nest("lower({})", 50),
+    "s /* " + "a" * 2000 + " */",
+]
+
+
+@pytest.mark.parametrize("text", GROWING)
+def test_what_could_grow_out_of_memory_is_refused_before_a_row_is_read(text):
+    where = f"CASE WHEN u = 9 THEN length({text}) > 0 ELSE TRUE END"
+    for source in (LOG, LOG.slice(0, 0)):
+        with pytest.raises(WhereError) as caught:
+            check(source, user="u", item="i", where=where)
+        assert all((caught.value.rule, caught.value.value, caught.value.way_out))
+        assert "types of the columns" not in caught.value.rule
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "s LIKE i",
+        "s NOT LIKE '%' || i",
+        "s ILIKE i",
+        "s NOT ILIKE i",
+        "s GLOB i",
+        "s ~ i",
+        "s SIMILAR TO i",
+        "regexp_matches(s, i)",
+        "regexp_extract(s, 'a', u) = 'a'",
+        "regexp_matches(s, 'a{1001}')",
+        "regexp_matches(s, '((a{11}){1,11}){11}')",
+        "regexp_matches(s, '(a{900,}){2}')",
+        "strftime(d, s) = 'a'",
+        "strftime('%A', d) = 'a' AND strftime(s, d) = 'a'",
+        "try_strptime(s, i) IS NULL",
+        "(s ->> i) = 'a'",
+        "json_exists(s, i)",
+        "json_type(s, '$.*') IS NULL",
+    ],
+)
+def test_patterns_are_small_constants(where):
+    with pytest.raises(WhereError, match=r"constant|multiplied|wildcards"):
+        counts(where)
+
+
+@pytest.mark.parametrize(
+    ("where", "rule", "value"),
+    [
+        ("u = 1" + " " * 1996, "at most 2000 characters", "2001"),
+        ("NOT " * 50 + "TRUE", "at most 50 levels of nesting", "51"),
+        (" || ".join("s" * 11) + " = 'a'", "at most 10 texts joined", "11"),
+    ],
+)
+def test_bounds_are_public_numbers(where, rule, value):
+    with pytest.raises(WhereError, match=rule) as caught:
+        counts(where)
+    assert caught.value.value == value
+    assert "filter the log" in caught.value.way_out
+
+
+def test_no_function_gives_more_characters_than_it_is_given():
+    # By induction, no nest of functions does; a hash has 64, and a number, date or interval fewer than 100.
+    with Engine(row_local=True) as engine:
+        engine.run("CREATE TABLE blank (s VARCHAR, n INTEGER, d DATE)")
+        engine.run("CREATE TABLE long AS SELECT * FROM blank")
+        for cell in ("a", "\\", "%A", "\U0001d160", "ﬃ", "İ", "\x01", '"', "[", '{"a":'):
+            for number in (-1, 1, 1000000000):
+                engine.run(f"INSERT INTO long VALUES (repeat($1, 2000), {number}, '2020-09-30')", [cell])
+        ran = 0
+        for name in sorted(FUNCTIONS):
+            any_two = itertools.product(["s", "n", "d", "'a'", "'%A'", "'$'", "'year'", "7"], repeat=2)
+            any_three = itertools.product(["s"], ["s", "'a'", "7"], ["s", "'a'", "7"]) if name[0].isalpha() else ()
+            for arguments in [("s",), *(two for two in any_two if "s" in two), *any_three]:
+                call = (
+                    f"{name}({', '.join(arguments)})" if name[0].isalpha() else f" {name} ".join(["", *arguments][-2:])
+                )
+                if not engine.accepts(f"SELECT {call} FROM blank"):
+                    continue
+                try:
+                    parse_where(engine, call)
+                except WhereError:
+                    continue
+                given = " + ".join(f"length(CAST({argument} AS VARCHAR))" for argument in arguments)
+                worst = f"max(TRY(length(CAST({call} AS VARCHAR))) - ({given}))"
+                ((more,),) = engine.rows(f"SELECT {worst} FROM long")
+                assert more is None or more <= 100, call
+                ran += 1
+        assert ran > 150
+
+
+def test_no_function_makes_one_character_into_two():
+    letters = "(SELECT chr(CAST(i AS INTEGER)) AS c FROM range(1, 1114112) t(i) WHERE i NOT BETWEEN 55296 AND 57343)"
+    with Engine(row_local=True) as engine:
+        for name in ("lower", "upper", "strip_accents", "reverse", "trim"):
+            assert name in FUNCTIONS
+            assert engine.rows(f"SELECT max(length({name}(c))) FROM {letters}") == [(1,)]
+        assert engine.rows(f"SELECT max(length(nfc_normalize(c))) FROM {letters}") == [(3,)]
+    assert "nfc_normalize" not in FUNCTIONS
+
+
+@pytest.mark.parametrize(
+    "cell", ["a" * 10**5, "[" * 10**5, "\U0001d160" * 10**4, '["' + "\\u0001" * 10**4 + '"]', "%A" * 10**4]
+)
+def test_one_row_with_long_cells_changes_no_other_item(cell):
+    few = pa.table({"u": ["ann", "bob", "ann"], "i": ["a", "a", "b"], "s": ["x", "y", None]})
+    more = pa.concat_tables([few, pa.table({"u": ["zoe"], "i": ["z"], "s": [cell]})])
+    for text in (
+        "s",
+        nest("lower(upper(reverse({})))", 15),
+        " || ".join(["s"] * 10),
+        nest("lower({})", 40, "concat(" + ", ".join(["s"] * 10) + ")"),
+        nest("translate({}, 'a', '\U0001d160')", 20),
+        nest("json_extract_string({}, '$')", 20),
+        nest("CASE WHEN u = 'zoe' THEN strip_accents({}) ELSE s END", 15),
+        "regexp_extract(s, '(a{1,30}){1,30}')",
+        "sha256(s)",
+        "CAST(TRY_CAST(s AS DECIMAL(38, 10)) AS VARCHAR)",
+    ):
+        where = f"coalesce(length({text}) >= 0, TRUE) OR s LIKE '%a%_a%b'"
+        without, beside = (
+            count(log, user="u", item="i", max_k=3, where=where, memory_limit="50MB") for log in (few, more)
+        )
+        named = dict(zip(beside.items, beside.counts.tolist(), strict=False))
+        named.pop("z", None)
+        assert named == dict(zip(without.items, without.counts.tolist(), strict=False))
+        assert named["b"] == 1
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -154,17 +331,23 @@ def test_other_rows_do_not_decide_whether_a_row_fails(tmp_path):
 
 def test_no_listed_function_fails_past_try():
     # What TRY does not catch would stop the count because of one row.
-    columns = ["i", "b", "f", "s", "d", "t"]
+    columns = ["i", "b", "f", "s", "d", "t", "h", "c"]
     with Engine(row_local=True) as engine:
-        engine.run("CREATE TABLE nasty (i INTEGER, b BIGINT, f DOUBLE, s VARCHAR, d DATE, t TIMESTAMP)")
         engine.run(
-            "INSERT INTO nasty VALUES (0, 0, 'nan', '', '2020-01-01', '2020-01-01'), (NULL, NULL, NULL, NULL, NULL, NULL)"
+            "CREATE TABLE nasty (i INTEGER, b BIGINT, f DOUBLE, s VARCHAR, d DATE, t TIMESTAMP, h HUGEINT, c DECIMAL(38, 5))"
+        )
+        widest, decimal = 2**127 - 1, "9" * 33 + ".99999"
+        engine.run(
+            "INSERT INTO nasty VALUES (0, 0, 'nan', '', '2020-01-01', '2020-01-01', 0, 0), "
+            f"({', '.join(['NULL'] * len(columns))})"
         )
         engine.run(
-            "INSERT INTO nasty VALUES (-2147483648, -9223372036854775808, '-inf', '(\\', 'infinity', 'infinity')"
+            "INSERT INTO nasty VALUES (-2147483648, -9223372036854775808, '-inf', '(\\', 'infinity', 'infinity', "
+            f"{-widest}, -{decimal})"
         )
         engine.run(
-            "INSERT INTO nasty VALUES (2147483647, 9223372036854775807, 1e308, '$[*', '5874897-12-31', '294247-01-10')"
+            "INSERT INTO nasty VALUES (2147483647, 9223372036854775807, 1e308, '$[*', '5874897-12-31', '294247-01-10', "
+            f"{widest}, {decimal})"
         )
         engine.run("CREATE TABLE blank AS SELECT * FROM nasty WHERE i IS NULL")
         ran = 0

@@ -274,11 +274,8 @@ def check_root() -> Path:
     root.mkdir(mode=0o700, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise EngineError(
-            "the directory for spilled rows must be a directory of this user alone",
-            str(root),
-            "Remove it, or point TMPDIR to a directory of your own.",
-        )
+        rule = "the directory for spilled rows must be a directory of this user alone"
+        raise EngineError(rule, str(root), "Remove it, or point TMPDIR to a directory of your own.")
     return root
 
 

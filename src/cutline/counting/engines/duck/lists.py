@@ -82,20 +82,15 @@ def match_list(engine: Engine, question: Question, role: str, kinds: Mapping[str
             wrong = f"{len(values)} {role}, one of them out of range"
     if array is None:
         names = " or ".join(kind.__name__ for kind in python)
-        raise ColumnTypeError(
-            f"{role} must be values of the {of} column's type, {declared} ({names})",
-            f"{wrong!r} for column {column!r}",
-            f"Convert the {role}; columns of CSV and JSON files are text.",
-        )
+        rule = f"{role} must be values of the {of} column's type, {declared} ({names})"
+        way_out = f"Convert the {role}; columns of CSV and JSON files are text."
+        raise ColumnTypeError(rule, f"{wrong!r} for column {column!r}", way_out)
     places = pa.table({"place": pa.array(range(len(values)), pa.int32()), "value": array})
     listed = PublicList(role=role, declared=declared, places=places)
     listed.register(engine)
     if engine.rows(f"SELECT count(DISTINCT value) FROM {role}") != [(len(values),)]:
-        raise ColumnTypeError(
-            f"{role} must stay distinct in the {of} column's type",
-            f"two that are one in {declared}",
-            "List each once, in the precision of the column.",
-        )
+        rule, value = f"{role} must stay distinct in the {of} column's type", f"two that are one in {declared}"
+        raise ColumnTypeError(rule, value, "List each once, in the precision of the column.")
     return listed
 
 

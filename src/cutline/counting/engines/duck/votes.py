@@ -117,11 +117,8 @@ class DuckVotes:
         ):
             declared = _show_log(engine, self.table, self.wanted)
             if _read_values(self.question, declared) != self.values:
-                raise SourceError(
-                    "the log must keep the types of its columns until it is counted",
-                    "another type than before",
-                    "Ask again when nobody writes to it.",
-                )
+                rule = "the log must keep the types of its columns until it is counted"
+                raise SourceError(rule, "another type than before", "Ask again when nobody writes to it.")
             for listed in self.lists:
                 listed.register(engine)
             selected = ", ".join(f"{sql} AS {QUERY_NAMES[role]}" for role, (sql, _) in self.values.items())
@@ -139,11 +136,8 @@ def open_table(source: object) -> Table:
     frame = frame_of(source)
     if frame is None:
         kind = f"{type(source).__module__}.{type(source).__qualname__}"
-        raise SourceError(
-            "the log must be a path, a pandas or polars DataFrame, a pyarrow Table, or ready counts",
-            kind,
-            "Collect a lazy frame first; pass ready counts as a mapping or an integer array.",
-        )
+        rule = "the log must be a path, a pandas or polars DataFrame, a pyarrow Table, or ready counts"
+        raise SourceError(rule, kind, "Collect a lazy frame first; pass ready counts as a mapping or an integer array.")
     return frame
 
 
@@ -203,11 +197,9 @@ def plain_value(role: str, name: str, column: str, declared: str) -> tuple[str, 
         return f"CASE WHEN {missing} THEN NULL WHEN {column} = 0 THEN 0 ELSE {column} END", declared
     if declared in _AS_TEXT or (declared.startswith("ENUM(") and not declared.endswith("]")):
         return f"CAST({column} AS VARCHAR)", "VARCHAR"
-    raise ColumnTypeError(
-        f"the {role} column must hold text, numbers, dates or truth values",
-        f"{name!r} of type {declared[:80]}",
-        "Turn it into text first, for example with CAST(... AS VARCHAR) where the log is written.",
-    )
+    rule = f"the {role} column must hold text, numbers, dates or truth values"
+    way_out = "Turn it into text first, for example with CAST(... AS VARCHAR) where the log is written."
+    raise ColumnTypeError(rule, f"{name!r} of type {declared[:80]}", way_out)
 
 
 def _top_of_all(engine: Engine, *, max_k: int, cheap: bool) -> list[tuple[Any, ...]]:
