@@ -137,7 +137,9 @@ GROWING = [
     nest("format('{{}}{{}}', {0}, {0})", 5),
     nest("printf('%s%s', {0}, {0})", 5),
     nest("concat_ws({}, '', '', '', '', '', '', '', '', '', '', '')", 9),
-    nest("nfc_normalize(translate({}, '\U0001d158\U0001d165\U0001d16ea', repeat('\U0001d160', 4)))", 9),
+    nest(
+        "nfc_normalize(translate({}, '\U0001d158\U0001d165\U0001d16ea', '\U0001d160\U0001d160\U0001d160\U0001d160'))", 9
+    ),
     nest("strftime(DATE '2020-01-01', translate({}, 'Wed', '%A%'))", 9),
     nest("CAST(CAST(CAST({} AS BLOB) AS BIT) AS VARCHAR)", 9),
     nest("CAST(json_extract_string({}, '$..*') AS VARCHAR)", 2),
