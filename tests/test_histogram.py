@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutline.errors import CountsError, ParameterError
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.errors import CountsError, DomainError, ParameterError
+from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
 
 mappings = st.dictionaries(st.text(max_size=4), st.integers(0, 30), max_size=12)
 
@@ -109,3 +109,58 @@ def test_odd_items_of_one_type_are_no_reason_to_stop():
     second = OpenHistogram.from_counts(dict.fromkeys(reversed(odd), 5), max_k=20).top(20)
     assert len(first) == len(odd)
     assert [repr(item) for item in first] == [repr(item) for item in second]
+
+
+@given(full=mappings, cut=st.integers(0, 30), start=st.integers(1, 4))
+def test_bounded_ranks_by_bounded_counts_and_looks_full_ones_up(full, cut, start):
+    bounded = {item: min(n, cut) for item, n in full.items() if item[:1] != "a"}
+    histogram = BoundedHistogram.from_counts(full, bounded, max_items_per_user=3, start=start)
+    ranked = sorted((i for i in bounded if bounded[i] >= start), key=lambda item: (-bounded[item], item))
+    assert histogram.named(range(len(ranked))) == tuple(histogram.items) == tuple(ranked)
+    assert np.repeat(histogram.values, histogram.multiplicities).tolist() == [bounded[item] for item in ranked]
+    assert histogram.full_counts(range(len(ranked))).tolist() == [full[item] for item in ranked]
+    public = histogram.chosen(range(0, len(ranked), 2))
+    assert set(public.items) == set(ranked[::2])
+    assert np.repeat(public.values, public.multiplicities).tolist() == sorted(
+        (full[i] for i in ranked[::2]), reverse=True
+    )
+    assert repr(histogram) == "BoundedHistogram(max_items_per_user=3)"
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(histogram)
+
+
+def test_bounded_counts_of_arrays_and_of_a_log_without_rows():
+    histogram = BoundedHistogram.from_counts(np.array([5, 0, 7]), np.array([2, 0, 2]), max_items_per_user=1)
+    assert (histogram.items, histogram.values.tolist(), histogram.multiplicities.tolist()) == ((0, 2), [2], [2])
+    empty = BoundedHistogram.from_counts({}, {}, max_items_per_user=1)
+    assert (empty.items, empty.values.tolist(), empty.full_counts([]).tolist()) == ((), [], [])
+
+
+@pytest.mark.parametrize(
+    ("full", "bounded"),
+    [
+        ({"secret": 5}, {"secret": 77}),
+        ({"a": 5}, {"secret": 77}),
+        ({"a": 5}, np.array([5])),
+        (np.array([5]), np.array([5, 0])),
+        (np.array([5]), np.array([77])),
+    ],
+)
+def test_bounded_counts_that_are_not_of_the_full_ones_are_refused_without_quoting_them(full, bounded):
+    with pytest.raises(CountsError) as caught:
+        BoundedHistogram.from_counts(full, bounded, max_items_per_user=1)
+    assert "77" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bound", [0, -1, 2.5, True, None, 10**7])
+def test_a_bound_is_a_whole_number(bound):
+    with pytest.raises(ParameterError, match="max_items_per_user"):
+        BoundedHistogram.from_counts({}, {}, max_items_per_user=bound)
+
+
+def test_bounded_counts_have_no_gaps():
+    histogram = BoundedHistogram.from_counts({"a": 5}, {"a": 5}, max_items_per_user=1)
+    for ask in (histogram.gaps, histogram.after, histogram.up_to):
+        with pytest.raises(DomainError, match="max_items_per_user"):
+            ask(1)

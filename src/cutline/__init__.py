@@ -15,7 +15,7 @@ from cutline.version import __version__
 if TYPE_CHECKING:
     from cutline.api import count, plan, quote, top, top_by
     from cutline.errors import CutlineError
-    from cutline.histogram import ClosedHistogram, OpenHistogram
+    from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
     from cutline.ledger import Ledger
     from cutline.mechanisms import StableTopK
     from cutline.pate.classifier import PATEClassifier
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Adjacency",
     "BitTable",
+    "BoundedHistogram",
     "Budget",
     "ClosedHistogram",
     "Cost",
@@ -48,7 +49,7 @@ __all__ = [
 _HOMES = {
     "cutline.api": ("count", "plan", "quote", "top", "top_by"),
     "cutline.errors": ("CutlineError",),
-    "cutline.histogram": ("ClosedHistogram", "OpenHistogram"),
+    "cutline.histogram": ("BoundedHistogram", "ClosedHistogram", "OpenHistogram"),
     "cutline.ledger": ("Ledger",),
     "cutline.mechanisms": ("StableTopK",),
     "cutline.pate.classifier": ("PATEClassifier",),

@@ -1,10 +1,12 @@
-r"""Counts of distinct users per item, in the two shapes a mechanism can be given.
+r"""Counts of distinct users per item, in the three shapes a mechanism can be given.
 
 An *open* domain takes its items from the data: an item nobody has does not exist, and only the top ``max_k + 1``
 counts are ever looked at. A *closed* domain is a public list of candidates: every candidate exists, with count 0 if
-nobody has it. What is private differs between the two, so they are two types and a mechanism says which it takes.
+nobody has it. A *bounded* histogram is of an open domain too, and counts each user in a public number of items at most; beside
+it the full counts can be looked up. What is private differs between them, so they are types of their own and a mechanism says
+which it takes.
 
-Both refuse to be pickled or compared, and their ``repr`` shows public shape only: a histogram is raw private data.
+All refuse to be pickled or compared, and their ``repr`` shows public shape only: a histogram is raw private data.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import datetime
 import decimal
 import math
 import uuid
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, SupportsIndex, TypeAlias
 
@@ -21,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.errors import CountsError, ParameterError
+from cutline.errors import CountsError, DomainError, ParameterError
 from cutline.ranking import RankedIndices, RankedTail, take, tally
 
 Item: TypeAlias = Hashable
 
 _ORDERED = (str, int, float, bool, bytes, datetime.date, datetime.time, decimal.Decimal, uuid.UUID)
+_LARGEST_BOUND = 10**6  # items per user
+_SAME_KIND = "Pass two mappings from item to count, or two arrays over the same items, counted from the same log."
 
 
 class _Ranked:
@@ -221,7 +225,128 @@ class ClosedHistogram(_Ranked):
         return f"ClosedHistogram(candidates={self.size})"
 
 
-Histogram: TypeAlias = OpenHistogram | ClosedHistogram
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class BoundedHistogram(_Ranked):
+    r"""Counts of an open domain in which each user counts for at most ``max_items_per_user`` items, and all counts beside them.
+
+    Let h be the bounded counts: of each user that many items at most are kept, by a rule that reads this user's rows alone.
+    Let g be the full counts, of all users of an item. One user moves h by at most 1 in at most that many items, and g by at
+    most 1. All of h is here as a tally; a name or a count of g leaves its engine only when it is asked for.
+
+    Parameters
+    ----------
+    items
+        The items with h of at least ``start``, by h descending, then by the item's own order. May be lazy, a
+        `cutline.ranking.Ranked`.
+    values, multiplicities
+        The distinct h of those items, descending, and how many items have each.
+    full_counts
+        Returns g of the items at some ranks (from 0), in one look-up.
+    max_items_per_user
+        The bound; public.
+    start
+        The smallest h that was kept; public, and 1 unless the tail was left where it is.
+    parts
+        In how many parts a user's vote is counted; public. 1: a vote counts whole or not at all. 8: h is in eighths of a vote,
+        and the squares of the weights that a user gives sum to at most ``max_items_per_user``.
+
+    Examples
+    --------
+    >>> histogram = BoundedHistogram.from_counts({"a": 9, "b": 8, "c": 2}, {"a": 3, "b": 5}, max_items_per_user=1)
+    >>> histogram.named([0, 1]), histogram.values.tolist(), histogram.full_counts([0, 1]).tolist(), histogram
+    (('b', 'a'), [5, 3], [8, 9], BoundedHistogram(max_items_per_user=1))
+    """
+
+    items: Sequence[Item]
+    values: IntArray
+    multiplicities: IntArray
+    full_counts: Callable[[Sequence[int]], IntArray]
+    max_items_per_user: int
+    start: int = 1
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_items_per_user", check_bound(self.max_items_per_user))
+
+    @classmethod
+    def from_counts(
+        cls,
+        full: Mapping[Any, int] | npt.NDArray[Any],
+        bounded: Mapping[Any, int] | npt.NDArray[Any],
+        *,
+        max_items_per_user: int,
+        start: int = 1,
+        parts: int = 1,
+    ) -> Self:
+        """Take ready-made counts, full and bounded; an item that ``bounded`` does not name counts 0 there."""
+        items, g = read_counts(full)
+        names, h = read_counts(bounded)
+        matched = isinstance(full, Mapping) == isinstance(bounded, Mapping) and len(h) <= len(g)
+        if isinstance(full, Mapping) and matched:
+            counted = dict(zip(names, h.tolist(), strict=True))
+            h = np.array([counted.pop(item, 0) for item in items], dtype=np.int64)
+            matched = not any(counted.values())
+        if not matched or len(h) != len(g) or np.any(h > parts * g):
+            raise CountsError("a bounded count is at most the full count of its item", "", _SAME_KIND)
+        order = _rank(items, h)
+        order = order[h[order] >= start]
+        values, multiplicities = tally(h[order])
+        ranked_full = g[order]
+        return cls(
+            items=tuple(items[i] for i in order),
+            values=values,
+            multiplicities=multiplicities,
+            full_counts=lambda ranks: ranked_full[np.asarray(ranks, dtype=np.int64)],
+            max_items_per_user=max_items_per_user,
+            start=start,
+            parts=parts,
+        )
+
+    def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
+        """Return the items at these ranks (from 0), in one look-up."""
+        return take(self.items, ranks)
+
+    def chosen(self, ranks: Sequence[int]) -> ClosedHistogram:
+        r"""Return the full counts of the items at these ranks as a closed domain: once they went out, they are a public list.
+
+        Examples
+        --------
+        >>> histogram = BoundedHistogram.from_counts({"a": 9, "b": 8, "c": 9}, {"a": 3, "b": 5}, max_items_per_user=1)
+        >>> public = histogram.chosen([0, 1])
+        >>> public.top(2), public.values.tolist()
+        (('a', 'b'), [9, 8])
+        """
+        counts = self.full_counts(ranks)
+        return ClosedHistogram.from_counts(dict(zip(self.named(ranks), counts.tolist(), strict=True)))
+
+    def gaps(self, max_k: int) -> NoReturn:
+        """Refuse: which gaps are stable is asked of full counts."""
+        del max_k
+        raise DomainError(
+            "this mechanism works on the counts of all users",
+            "counts with a bound on items per user",
+            "Leave max_items_per_user out, or take find-then-choose or table-threshold.",
+        )
+
+    after = up_to = gaps  # are about gaps too
+
+    def __repr__(self) -> str:
+        return f"BoundedHistogram(max_items_per_user={self.max_items_per_user})"
+
+
+Histogram: TypeAlias = OpenHistogram | ClosedHistogram | BoundedHistogram
+
+
+def check_bound(max_items_per_user: object) -> int:
+    """Return the bound as an integer; raise if it is not a whole number from 1 to 10^6."""
+    number = max_items_per_user
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= _LARGEST_BOUND:
+        raise ParameterError(
+            f"max_items_per_user must be a whole number from 1 to {_LARGEST_BOUND}",
+            f"max_items_per_user={number}",
+            "Try max_items_per_user=50.",
+        )
+    return int(number)
 
 
 def check_max_k(max_k: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from cutline.counting import ask, bind, count, count_by, group_by
 from cutline.counting.engines.duck.engine import Engine
 from cutline.errors import CountsError, CutlineError, EngineError, ParameterError, SourceError
+from cutline.histogram import BoundedHistogram
 
 LOG = pa.table({"u": [1, 2, 2, 3], "i": ["a", "a", "b", None], "g": ["x", "x", "y", "y"]})
 ASKED = ask(user="u", item="i")
@@ -117,3 +118,17 @@ def test_ready_counts_of_candidates_only():
     (histogram,) = bind({"a": 3, "b": 1}, ask(candidates=["b", "c"])).count(max_k=5, progress=None)
     assert (histogram.top(2), histogram.values.tolist()) == (("b", "c"), [1, 0])
     assert count(np.array([3, 1]), candidates=[1, 2]).top(2) == (1, 2)
+
+
+def test_a_pair_of_ready_counts_is_bounded():
+    full, bounded = {"a": 9, "b": 8, "c": 2}, {"a": 3, "b": 5}
+    histogram = count((full, bounded), max_items_per_user=1)
+    assert isinstance(histogram, BoundedHistogram)
+    assert (histogram.items, histogram.full_counts([0]).tolist(), histogram.max_items_per_user) == (("b", "a"), [8], 1)
+    for source, bound in (((full, bounded), None), (full, 1), ((full,), 1), ((full, bounded, full), 1)):
+        with pytest.raises(ParameterError, match="max_items_per_user"):
+            count(source, max_items_per_user=bound)
+    with pytest.raises(ParameterError, match="open"):
+        count((full, bounded), max_items_per_user=1, candidates=["a"])
+    with pytest.raises(ParameterError, match="columns"):
+        count((full, bounded), max_items_per_user=1, user="u")

@@ -28,7 +28,15 @@ from cutline.arrays import IntArray
 from cutline.counting.engines.duck.votes import bind_table, open_table
 from cutline.counting.question import Columns, Progress, Question, ask, group_by
 from cutline.errors import ParameterError
-from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram, check_max_k, read_counts
+from cutline.histogram import (
+    BoundedHistogram,
+    ClosedHistogram,
+    Histogram,
+    Item,
+    OpenHistogram,
+    check_max_k,
+    read_counts,
+)
 from cutline.ranking import Ranked, RankedIndices, tally
 
 __all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
@@ -66,6 +74,14 @@ def bind(source: object, question: Question) -> Log:
     >>> [histogram.counts.tolist() for histogram in log.count(max_k=2)]
     [[2, 0, 0]]
     """
+    if isinstance(source, tuple):
+        return _bind_pair(source, question)
+    if question.max_items_per_user is not None:
+        raise ParameterError(
+            "a bound on items per user takes a pair of ready counts",
+            type(source).__name__,
+            "Pass (full, bounded), or leave max_items_per_user out.",
+        )
     if isinstance(source, Mapping | np.ndarray):
         return _bind_counts(source, question)
     votes: Votes
@@ -92,8 +108,9 @@ def count(
     where: str | None = None,
     candidates: Iterable[Item] | None = None,
     memory_limit: str | None = None,
+    max_items_per_user: int | None = None,
     progress: Progress | None = None,
-) -> OpenHistogram | ClosedHistogram:
+) -> Histogram:
     r"""Count the distinct users of each item.
 
     Nothing is released: the result is private data for a mechanism. Rows without a user or an item are ignored, and
@@ -105,7 +122,7 @@ def count(
     source
         The path of a parquet, CSV or JSON file or a glob; a pandas or polars DataFrame; a pyarrow Table; a Spark
         DataFrame; an Ibis table; or ready counts: a mapping from item to count, or an integer array whose items are
-        its indices.
+        its indices; with ``max_items_per_user`` a pair of such, the full counts and the bounded ones.
     user, item
         The names of the two columns, matched exactly. Columns of CSV and JSON files and pandas object columns are
         read as text, all others in their declared type; NaN is missing.
@@ -118,14 +135,16 @@ def count(
     memory_limit
         An amount such as ``1GB``; what does not fit is spilled to a private directory. The counts of listed candidates are
         kept in memory beside it, at most one per candidate and group.
+    max_items_per_user
+        Count each user in at most this many items, beside the counts of all.
     progress
         Called from this thread, about ten times a second, with the share of the work that is done. It tells how far a
         running query is, which is as private as its running time: show it to the caller, never publish it.
 
     Returns
     -------
-    OpenHistogram or ClosedHistogram
-        Closed if ``candidates`` are given. Ties are in the item's own order.
+    OpenHistogram, ClosedHistogram or BoundedHistogram
+        Closed if ``candidates`` are given, bounded if ``max_items_per_user`` is. Ties are in the item's own order.
 
     Raises
     ------
@@ -145,7 +164,14 @@ def count(
     [2, 0, 0, 0]
     """
     check_max_k(max_k)
-    question = ask(user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit)
+    question = ask(
+        user=user,
+        item=item,
+        where=where,
+        candidates=candidates,
+        memory_limit=memory_limit,
+        max_items_per_user=max_items_per_user,
+    )
     (histogram,) = bind(source, question).count(max_k, progress)
     return histogram
 
@@ -259,6 +285,30 @@ class _ReadyCounts:
             self.counts if isinstance(self.counts, Mapping) else dict(enumerate(self.counts.tolist()))
         )
         return [ClosedHistogram.from_counts({name: counts.get(name, 0) for name in self.candidates})]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class _ReadyPair:
+    """Full and bounded counts that somebody else has made, for the bound of the question."""
+
+    histogram: BoundedHistogram
+
+    def count(self, max_k: int, progress: Progress | None = None) -> list[Histogram]:
+        del max_k, progress  # a bounded histogram has no window, and there is nothing to wait for
+        return [self.histogram]
+
+
+def _bind_pair(source: tuple[Any, ...], question: Question) -> _ReadyPair:
+    """Take a pair of ready counts, or refuse what it has no use for."""
+    if len(source) != 2 or question.max_items_per_user is None:
+        raise ParameterError(
+            "a pair of ready counts is full and bounded counts, with their bound",
+            f"{len(source)} in a tuple, max_items_per_user={question.max_items_per_user}",
+            "Pass (full, bounded) and max_items_per_user.",
+        )
+    for part in source:
+        _bind_counts(part, question)
+    return _ReadyPair(histogram=BoundedHistogram.from_counts(*source, max_items_per_user=question.max_items_per_user))
 
 
 def _bind_counts(source: Mapping[Any, int] | npt.NDArray[Any], question: Question) -> _ReadyCounts:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from cutline.errors import ParameterError, SourceError, WhereError
-from cutline.histogram import Item
+from cutline.histogram import Item, check_bound
 
 Progress = Callable[[float], None]
 
@@ -35,6 +35,7 @@ class Columns(TypedDict, total=False):
     where: str | None
     candidates: Iterable[Item] | None
     memory_limit: str | None
+    max_items_per_user: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class Question:
     candidates: tuple[Item, ...] | None
     grouping: Grouping | None
     memory_limit: str | None
+    max_items_per_user: int | None = None  # in how many items one user counts; None if in all
 
     @property
     def roles(self) -> dict[str, str]:
@@ -99,6 +101,7 @@ def ask(
     where: str | None = None,
     candidates: Iterable[Item] | None = None,
     memory_limit: str | None = None,
+    max_items_per_user: int | None = None,
     grouping: Grouping | None = None,
 ) -> Question:
     """Check the parts of a question that need no log; the parameters are those of :func:`cutline.count`."""
@@ -106,7 +109,20 @@ def ask(
     listed = None if candidates is None else _check_list("candidates", candidates)
     user = None if user is None else _check_name("user", user)
     item = None if item is None else _check_name("item", item)
-    return Question(user=user, item=item, where=where, candidates=listed, grouping=grouping, memory_limit=memory_limit)
+    bound = None if max_items_per_user is None else check_bound(max_items_per_user)
+    if bound is not None and listed is not None:
+        raise ParameterError(
+            "a bound on items per user is for a domain that is open", "candidates", "Leave one of the two out."
+        )
+    return Question(
+        user=user,
+        item=item,
+        where=where,
+        candidates=listed,
+        grouping=grouping,
+        memory_limit=memory_limit,
+        max_items_per_user=bound,
+    )
 
 
 def group_by(

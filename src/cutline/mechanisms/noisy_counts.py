@@ -12,7 +12,7 @@ import numpy as np
 
 from cutline.arrays import IntArray
 from cutline.errors import AdjacencyError, ParameterError
-from cutline.histogram import Histogram, Item, OpenHistogram, check_max_k, item_key
+from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, check_max_k, item_key
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.calibration import INSIDE, check_limits
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
@@ -198,6 +198,8 @@ def true_counts(histogram: Histogram, items: list[Item]) -> IntArray:
         floor = int(histogram.counts[-1])
         found = [histogram.counts[ranks[item]] if item in ranks else floor for item in items]
         return np.array(found, dtype=np.int64)
+    if isinstance(histogram, BoundedHistogram):  # of all users, whatever found the items
+        return histogram.full_counts([ranks[item] for item in items])
     if len(ranks) < len(items):
         raise ParameterError(
             "counted items must be among the candidates", "another item", "Use the histogram of the release."

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from cutline.errors import DomainError
-from cutline.histogram import ClosedHistogram, Histogram, Item, OpenHistogram
+from cutline.histogram import ClosedHistogram, Histogram, Item
 from cutline.mechanisms.calibration import INSIDE, log_odds_needed, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.selector import countable
@@ -48,7 +48,7 @@ def subset_needs_less(k: int, candidates: int) -> bool:
 def choose_selector(allowance: LimitedDomain, histogram: Histogram, *, k: int) -> Selector:
     """Return what selects ``k`` items of this histogram for the allowance's money; ``allowance.k`` is the most it may draw."""
     epsilon = stretch_epsilon(allowance.epsilon, draws=allowance.k, over=k)
-    if isinstance(histogram, OpenHistogram):
+    if not isinstance(histogram, ClosedHistogram):
         return allowance.after(allowance.k - k, epsilon=epsilon)
     draws = min(k, histogram.size)
     if subset_needs_less(draws, histogram.size) and countable(histogram.size, k=draws):
@@ -128,7 +128,7 @@ class Continuation:
 
 def check_histogram(histogram: Histogram, *, max_k: int) -> None:
     """Raise if there are too few counts, or no candidates, before anything is drawn; both are public."""
-    if isinstance(histogram, OpenHistogram):
+    if not isinstance(histogram, ClosedHistogram):
         histogram.gaps(max_k)
     elif histogram.size == 0:
         raise DomainError("there must be candidates to select from", "none", "List the candidates when counting.")
