@@ -192,11 +192,11 @@ def test_the_queries_are_those_that_were_quoted(books):
 
 
 def test_a_share_is_the_mechanisms_own_also_with_counts():
-    asked = cutline.quote(k=3, max_k=20, share=0.4, counts=True)
+    asked = cutline.quote(k=3, max_k=20, test_share=0.4, counts=True)
     usual = cutline.quote(k=3, max_k=20, counts=True)
     assert asked.mechanism["counts"]["sigma"] == pytest.approx(usual.mechanism["counts"]["sigma"], rel=0.2)
     with pytest.raises(ParameterError, match="share"):
-        cutline.quote(k=3, max_k=20, share=0.7, counts=True)
+        cutline.quote(k=3, max_k=20, test_share=0.7, counts=True)
 
 
 @pytest.mark.parametrize("wrong", [{"colour": None}, {"limits": None}, {"key": "x"}])

@@ -46,5 +46,5 @@ class Ask(Columns, Payment, total=False):
     clip: int | None
     choose: str | None
     test: str | None
-    share: float | None
+    test_share: float | None
     ranks: tuple[int, ...] | None

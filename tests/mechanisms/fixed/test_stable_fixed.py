@@ -167,7 +167,7 @@ def test_refusals():
     for fields in (
         {"k": 50, "max_k": 10},
         {"k": 0},
-        {"k": 3, "share": 0.0},
+        {"k": 3, "test_share": 0.0},
         {"k": 3, "test": "coin"},
         {"k": 3, "weight": -1.0},
     ):

@@ -230,7 +230,7 @@ def test_calibration_spends_the_budget(epsilon, delta, releases, k):
 
 
 def test_refusals():
-    for fields in ({"k": 50, "max_k": 10}, {"k": 0}, {"k": True}, {"k": 3, "max_k": 2.5}, {"k": 3, "share": 1.0}):
+    for fields in ({"k": 50, "max_k": 10}, {"k": 0}, {"k": True}, {"k": 3, "max_k": 2.5}, {"k": 3, "test_share": 1.0}):
         with pytest.raises(ParameterError):
             TestFirst.calibrate(BUDGET, **fields)
     gaussian = GaussianTest.exact(sigma=4.0, delta=0.01)

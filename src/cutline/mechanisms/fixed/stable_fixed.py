@@ -63,7 +63,7 @@ class StableTopKFixed(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice + one coin + k bounded-range steps"
-    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "weight", "share", "test", required=("k",))
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "weight", "test_share", "test", required=("k",))
 
     preference: Preference
     chooser: GapExponential
@@ -87,7 +87,7 @@ class StableTopKFixed(Mechanism):
         k: int,
         max_k: int | None = None,
         weight: float | None = None,
-        share: float = 0.5,
+        test_share: float = 0.5,
         test: str = "table",
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
@@ -102,18 +102,20 @@ class StableTopKFixed(Mechanism):
         weight
             The paper's lambda: how much gap one rank of distance from k is worth. By default as much as makes a cut e times
             less likely per rank, the scale of the chooser's noise.
-        share
+        test_share
             The part of choosing and testing, of the Rényi cost and of delta alike; half, as in the paper.
         test
             ``"table"``, ``"gaussian"`` or ``"paper"``, as in `StableTopK`.
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < share < 1:
-            raise ParameterError("share must be above 0 and below 1", f"share={share}", "Try share=0.5.")
+        if not 0 < test_share < 1:
+            raise ParameterError(
+                "test_share must be above 0 and below 1", f"test_share={test_share}", "Try test_share=0.5."
+            )
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            first = part_of(limits, share)
+            first = part_of(limits, test_share)
             chooser, gap_test = calibrate_parts(
                 replace(budget, releases=1), first, adjacency=adjacency, choices=max(ranks, 2), choose="em", test=test
             )
@@ -132,7 +134,7 @@ class StableTopKFixed(Mechanism):
             )
 
         def needed(limits: Filter) -> float:
-            return gap_needed(part_of(limits, 1 - share), k=k, max_k=ranks)
+            return gap_needed(part_of(limits, 1 - test_share), k=k, max_k=ranks)
 
         return spend(budget, limits, needed=needed, build=build)
 

@@ -68,7 +68,7 @@ class TestFirst(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("open", "closed")
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one or two coins, then k bounded-range steps + delta"
-    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "share", required=("k",))
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "test_share", required=("k",))
 
     k: int
     max_k: int
@@ -94,23 +94,25 @@ class TestFirst(Mechanism):
         limits: Filter | None = None,
         k: int,
         max_k: int | None = None,
-        share: float = 0.05,
+        test_share: float = 0.05,
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
-        The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain. ``share`` is the
-        part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as much. By
+        The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain. ``test_share``
+        is the part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as much. By
         default ``max_k`` is ``max(100, 10 k)``.
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < share <= 0.5:
-            raise ParameterError("share must be above 0 and at most 0.5", f"share={share}", "Try share=0.05.")
-        rest = 1 - (share if k == 1 else (1 + _NEARBY) * share)
+        if not 0 < test_share <= 0.5:
+            raise ParameterError(
+                "test_share must be above 0 and at most 0.5", f"test_share={test_share}", "Try test_share=0.05."
+            )
+        rest = 1 - (test_share if k == 1 else (1 + _NEARBY) * test_share)
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            test = _test(limits, share)
-            nearby = _test(limits, _NEARBY * share) if k > 1 else None
+            test = _test(limits, test_share)
+            nearby = _test(limits, _NEARBY * test_share) if k > 1 else None
             spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
             fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=ranks, adjacency=adjacency)
             return kind(
