@@ -119,7 +119,7 @@ def mechanisms(k: int, budget: Budget) -> dict[str, FixedK]:
         # Only k ranks are tested, so that is what its delta is shared between: its best honest form.
         _TS: TopStable.calibrate(budget, k=k),
         _LD: LimitedDomain.calibrate(budget, k=k, max_k=ranks),
-        _PAPER: StableTopKFixed.calibrate(budget, k=k, max_k=ranks, weight=0.0, share=0.5, test="paper"),
+        _PAPER: StableTopKFixed.calibrate(budget, k=k, max_k=ranks, weight=0.0, test_share=0.5, test="paper"),
         _OURS: TestFirst.calibrate(budget, k=k, max_k=ranks),
         _ROUNDS: LimitedRounds.calibrate(budget, k=k, max_k=ranks),
     }

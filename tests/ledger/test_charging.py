@@ -56,6 +56,23 @@ def test_without_numbers_a_release_takes_one_of_the_datasets_releases(books, lim
     assert allowance(account, releases=40) == (Budget(epsilon=2.0, delta=1e-6, releases=40), limits)
 
 
+def test_a_share_is_that_part_of_both_limits(books, limits):
+    account = books.show("visits")
+    assert allowance(account, share=Fraction(1, 40)) == allowance(account, releases=40)
+    for share in (Fraction(1), Fraction(2, 3), Fraction(3, 20), Fraction(1, 7), Fraction(999, 10**7)):
+        taken, whole = _taken(account, share=share), account.limits
+        for part, limit in ((taken.rdp, whole.rdp), (taken.delta, whole.delta)):
+            assert part <= share * limit
+            assert float(part) == pytest.approx(float(share * limit), rel=1e-15)
+    budget, mine = allowance(account, share=Fraction(3, 20))
+    assert (budget.epsilon, budget.delta, budget.releases) == (2.0, 1e-6, 6)
+    ready = StableTopK.calibrate(budget, limits=mine, max_k=20)
+    assert 0.14 * limits.rdp < ready.cost.rdp(limits.order) <= 0.15 * limits.rdp
+    for other in ({"epsilon": 1.5}, {"delta": 1e-7}, {"releases": 3}):
+        with pytest.raises(ParameterError, match="stands for"):
+            allowance(account, share=Fraction(1, 7), **other)
+
+
 @pytest.mark.parametrize(("epsilon", "delta", "releases"), [(1.5, None, None), (1.2, 1e-7, 1), (1.9, 5e-7, 4)])
 def test_an_epsilon_becomes_limits_at_the_datasets_order(books, limits, epsilon, delta, releases):
     budget, mine = allowance(books.show("visits"), epsilon=epsilon, delta=delta, releases=releases)
@@ -72,6 +89,8 @@ def test_an_epsilon_that_the_order_cannot_state(books):
     account = books.show("visits")
     with pytest.raises(BudgetError, match="must be above") as refused:
         allowance(account, epsilon=0.05)
+    assert "order" not in str(refused.value)
+    assert "share='1/10'" in refused.value.way_out
     least = float(re.search(r"above ([\d.]+)", str(refused.value))[1])
     allowance(account, epsilon=1.02 * least)
     with pytest.raises(BudgetError):
@@ -95,17 +114,17 @@ def test_the_numbers_of_a_refusal_are_right(books, limits, used):
         books.reserve(dear, dataset="visits", mechanism={"name": "dear"})
     words = str(refused.value)
     account = books.show("visits")
-    needed, left = (float(number) for number in re.search(r"rdp=(\S+) of (\S+) left", words).groups())
-    assert needed == pytest.approx(dear.rdp(limits.order), rel=1e-3)
-    assert left == pytest.approx(float(account.left.rdp), rel=1e-3)
-    assert left <= account.left.rdp
-    assert float(re.search(r"left \((\S+) %\)", words)[1]) == pytest.approx(100 * (1 - used), abs=0.11)
+    needed, left = (float(number) for number in re.search(r"got (\S+) % of it, with (\S+) % left", words).groups())
+    assert needed == pytest.approx(100 * dear.rdp(limits.order) / limits.rdp, abs=0.11)
+    assert left == pytest.approx(100 * (1 - used), abs=0.11)
+    assert left <= 100 * account.left.rdp / account.limits.rdp
+    assert "rdp" not in words
     epsilon = float(re.search(r"largest epsilon that fits is (\S+) at", words)[1])
-    part = int(re.search(r"releases=(\d+)\) fits", words)[1])
+    part = int(re.search(r"fits: share='1/(\d+)'", words)[1])
     assert _taken(account, epsilon=epsilon).within(account.left)
     assert not _taken(account, epsilon=epsilon + 0.002).within(account.left)
-    assert _taken(account, releases=part).within(account.left)
-    assert part == 1 or not _taken(account, releases=part - 1).within(account.left)
+    assert _taken(account, share=Fraction(1, part)).within(account.left)
+    assert part == 1 or not _taken(account, share=Fraction(1, part - 1)).within(account.left)
 
 
 def _taken(account, **asked):

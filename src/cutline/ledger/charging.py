@@ -6,7 +6,6 @@ its own best order can be dear at another. Reserving and settling run whole or n
 
 from __future__ import annotations
 
-import decimal
 import math
 from collections.abc import Set
 from dataclasses import replace
@@ -21,11 +20,8 @@ from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order
+from cutline.release import digits_up
 from cutline.version import __version__
-
-# Rounded each to its own side, so that what is needed is never shown as less than what is left.
-_ROUND_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
-_ROUND_DOWN = decimal.Context(prec=4, rounding=decimal.ROUND_FLOOR)
 
 
 def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, max_k: int = 100) -> Filter:
@@ -50,15 +46,28 @@ def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE,
 
 
 def allowance(
-    account: Account, *, epsilon: float | None = None, delta: float | None = None, releases: int | None = None
+    account: Account,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    releases: int | None = None,
+    share: Fraction | None = None,
 ) -> tuple[Budget, Filter]:
     r"""Return the budget and the filter that one release through the ledger is calibrated with.
 
-    Without an epsilon, a release takes one ``releases``-th of the dataset's limits; by default ``releases`` is the number that
-    the dataset was created for. With an epsilon, the limits are what (epsilon, delta) leaves to spend at the dataset's order,
-    for ``releases`` releases together; of delta, a release takes no more than one of the usual kind does.
+    Without an epsilon, a release takes the ``share`` or one ``releases``-th of the dataset's limits; by default ``releases`` is
+    the number that the dataset was created for. With an epsilon, the limits are what (epsilon, delta) leaves to spend at the
+    dataset's order, for ``releases`` releases together; of delta, a release takes no more than one of the usual kind does.
     """
     total = account.budget
+    if share is not None:
+        if (epsilon, delta, releases) != (None, None, None):
+            raise ParameterError(
+                "a share of the budget stands for epsilon, delta and releases",
+                f"share={share} and one of them",
+                "Pass a share alone.",
+            )
+        return _part_of_limits(account, share)
     if epsilon is None and delta is None:
         return replace(total, releases=total.releases if releases is None else releases), account.filter
     if epsilon is None:
@@ -76,12 +85,23 @@ def allowance(
     limit = rdp_within(order=order, epsilon=asked.epsilon, delta=asked.delta, slack=slack)
     if not limit > 0:
         least = epsilon_from_rdp(order=order, rdp=0.0, delta=asked.delta, slack=slack)
+        part = max(total.releases, _smallest_part(account.limits, account.left) or 1)
         raise BudgetError(
-            f"at the dataset's order {order:.4g} and delta={asked.delta:.3g} an epsilon must be above {least:.3g}",
+            f"an epsilon of one release must be above {digits_up(least, 3)} on this account; less is a share of it",
             f"epsilon={asked.epsilon:.3g}",
-            "Leave epsilon out and pass releases=T instead: one T-th of the whole budget.",
+            f"Ask for a share, like share='1/{part}', and for no epsilon.",
         )
     return asked, Filter(order=order, rdp=limit, delta=slack)
+
+
+def _part_of_limits(account: Account, share: Fraction) -> tuple[Budget, Filter]:
+    """Return the budget of as many releases of this share as it has room for, and the limits of all of them together."""
+    number = math.floor(1 / share)
+    whole, part = account.limits, share * number
+    limits = Filter(
+        order=account.filter.order, rdp=fraction_down(whole.rdp * part), delta=fraction_down(whole.delta * part)
+    )
+    return replace(account.budget, releases=number), limits
 
 
 def _usual_delta(account: Account, releases: int) -> Fraction:
@@ -234,22 +254,18 @@ def _write_analyst(books: Connection, dataset_id: int, analyst: str, spent: Sums
 
 
 def _budget_error(account: Account, needed: Sums, *, whose: str, limits: Sums, spent: Sums) -> BudgetError:
-    """Return the refusal that says what was needed, what is left, and the largest epsilon that would fit."""
+    """Return the refusal that says what was needed and what is left, as shares, and what would fit."""
     left = limits - spent
     order = account.filter.order
-    value = ", ".join(
-        f"{name}={_format(need, _ROUND_UP)} of {_format(rest, _ROUND_DOWN)} left ({_percent(rest, limit)})"
-        for name, need, rest, limit in (
-            ("rdp", needed.rdp, left.rdp, limits.rdp),
-            ("delta", needed.delta, left.delta, limits.delta),
-        )
-    )
+    pairs = ((needed.rdp, left.rdp, limits.rdp), (needed.delta, left.delta, limits.delta))
+    need, rest, limit = next(pair for pair in pairs if pair[0] > pair[1])  # the sum that has no room
+    value = f"{_percent(need, limit, up=True)} of it, with {_percent(rest, limit)} left"
     room = Sums(rdp=min(left.rdp, account.left.rdp), delta=min(left.delta, account.left.delta))
     epsilon, part = _largest_epsilon(account, room), _smallest_part(account.limits, room)
     fits = f"The largest epsilon that fits is {epsilon} at delta={account.budget.delta:.3g}."
     advice = ["No epsilon fits in what is left." if epsilon is None else fits]
     if part is not None:
-        advice.append(f"A release of 1/{part} of the budget (releases={part}) fits.")
+        advice.insert(0, f"A release of 1/{part} of the budget fits: share='1/{part}'.")
     if not needed.within(limits):
         advice.append(f"Calibrate the mechanism with the dataset's filter (order {order:.4g}).")
     return BudgetError(f"{whose} must have room for the whole cost before any data is read", value, " ".join(advice))
@@ -280,10 +296,9 @@ def _smallest_part(limits: Sums, left: Sums) -> int | None:
     return part if part <= 10**6 else None
 
 
-def _percent(part: Fraction, whole: Fraction) -> str:
-    return f"{math.floor(1000 * part / whole) / 10 if whole else 0:.4g} %"
-
-
-def _format(value: Fraction, context: decimal.Context) -> str:
-    """Return four digits, rounded as the context says."""
-    return f"{float(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))):.4g}"
+def _percent(part: Fraction, whole: Fraction, *, up: bool = False) -> str:
+    """Return a share in percent to a tenth; what is needed is rounded up, and what is left down."""
+    if not whole:
+        return "more than all" if part > 0 else "nothing"
+    tenths = 1000 * part / whole
+    return f"{(math.ceil(tenths) if up else max(0, math.floor(tenths))) / 10:.4g} %"

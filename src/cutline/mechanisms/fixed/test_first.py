@@ -99,8 +99,8 @@ class TestFirst(Mechanism):
         r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order and the share of delta minimise the one-gap number of the fallback on an open domain. ``test_share``
-        is the part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as much. By
-        default ``max_k`` is ``max(100, 10 k)``.
+        is the part of the allowance, of the Rényi cost and of delta alike, that tests at k; the test under k gets half as
+        much. By default ``max_k`` is ``max(100, 10 k)``.
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
