@@ -5,6 +5,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import traceback
 from contextlib import closing
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 from sqlalchemy import event, text
 
 from cutline.errors import LedgerUnavailable, ParameterError, SchemaError, UnsettledError
-from cutline.ledger import Ledger
+from cutline.ledger import Ledger, charging
 from cutline.ledger.account import charge
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost
 
@@ -67,7 +68,7 @@ LIMITED = """
 import json, resource, signal, sys
 from types import SimpleNamespace
 from cutline.errors import LedgerUnavailable
-from cutline.ledger import Ledger
+from cutline.ledger import Ledger, charging
 from cutline.privacy import Cost
 order = json.load(sys.stdin)
 cost = Cost.from_dict(order["cost"])
@@ -268,12 +269,22 @@ def test_addresses_that_are_no_ledger(address, words):
 
 
 def test_a_reader_sees_one_moment(ledger, url, cost):
-    """An account and its analysts are two statements; a release between them is seen by neither."""
-    with Ledger(url) as other, ledger._database.reading() as books:
+    """An account and its analysts are two statements; a release that is written between them is seen by neither."""
+    written = threading.Event()
+
+    def write():
+        with Ledger(url) as other, other._writing("visits") as opened:
+            charging.reserve(opened, cost, asked=charging.Asked(analyst="bob"), known_costs=set())
+            written.set()  # in a file, the commit waits for the reader
+
+    writer = threading.Thread(target=write)
+    with ledger._database.reading() as books:
         rows = [books.execute(text("SELECT entries FROM cutline_datasets")).scalar()]
-        other.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob")
+        writer.start()
+        assert written.wait(60)
         rows += [
             books.execute(text(f"SELECT count(*) FROM cutline_{name}")).scalar() for name in ("entries", "analysts")
         ]
+    writer.join()
     assert rows == [0, 0, 0]
     assert ledger.show("visits").entries == 1

@@ -83,8 +83,8 @@ class Books(RuleBasedStateMachine):
     def crash_before_the_commit(self, cost):
         """A process is gone with its transaction half done: it never was."""
         try:
-            with self.ledger._database.writing() as books:
-                charging.reserve(books, cost, dataset="visits", analyst="bob", mechanism="{}", known_costs=set())
+            with self.ledger._writing("visits") as opened:
+                charging.reserve(opened, cost, asked=charging.Asked(analyst="bob"), known_costs=set())
                 raise InterruptedError
         except (InterruptedError, BudgetError):
             pass

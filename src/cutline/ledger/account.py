@@ -1,4 +1,4 @@
-r"""What the books tell: accounts, analysts, entries and reservations, all of it public, and the exact sums they are kept in.
+r"""What the books are told and tell, all of it public, and the exact sums they are kept in.
 
 A charge is two floats, both already rounded up: the cost at the filter's order, and its delta. Sums of floats are kept as
 exact fractions. Every float is a whole number divided by a power of two, and so are all sums and differences of floats;
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from cutline.errors import BudgetError
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -85,6 +85,38 @@ def charge(cost: Cost, order: float) -> Sums:
     return Sums(rdp=Fraction(rdp), delta=Fraction(delta))
 
 
+class Settleable(Protocol):
+    """Anything that became public and says what it cost: a `Release`, a table of them, labels."""
+
+    @property
+    def cost(self) -> Cost:
+        """What ran, as a function of the public outcome."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is a simulation."""
+
+
+Data_contra = TypeVar("Data_contra", contravariant=True)
+Result_co = TypeVar("Result_co", bound=Settleable, covariant=True)
+Result = TypeVar("Result", bound=Settleable)
+Data = TypeVar("Data")
+
+
+class Priced(Protocol[Data_contra, Result_co]):
+    """Anything that states its dearest cost before any data and can then be run once: every mechanism."""
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest path."""
+
+    def describe(self) -> Mapping[str, object]:
+        """Return name and public parameters as plain data."""
+
+    def release(self, histogram: Data_contra, /) -> Result_co:
+        """Run once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """A charge that is on the books, and may be settled once."""
@@ -98,11 +130,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analyst:
-    """What one analyst has spent, under the limits the owner set, if any."""
+    """What one analyst has spent, under the limits the owner set, if any, and whether the account's list holds the name."""
 
     name: str
     spent: Sums
     limits: Sums | None
+    allowed: bool = False
 
     @property
     def used(self) -> dict[str, float] | None:
@@ -112,7 +145,13 @@ class Analyst:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         limits = self.limits and {"rdp": fraction_down(self.limits.rdp), "delta": fraction_down(self.limits.delta)}
-        return {"analyst": self.name, "spent": self.spent.to_dict(), "limits": limits, "used_percent": self.used}
+        return {
+            "analyst": self.name,
+            "spent": self.spent.to_dict(),
+            "limits": limits,
+            "used_percent": self.used,
+            "allowed": self.allowed,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +169,9 @@ class Account:
     created: str
     closed: str | None
     version: str
+    lists_analysts: bool = False  # whether only those who are allowed may ask
     analysts: tuple[Analyst, ...] = ()
+    head: str | None = None  # of the chain of the whole ledger, when this was read; None before it is written
 
     @property
     def limits(self) -> Sums:
@@ -144,7 +185,12 @@ class Account:
 
     def after(self, cost: Cost) -> Account:
         """Return the account as it would be with one more cost charged in full."""
-        return replace(self, spent=self.spent + charge(cost, self.filter.order), entries=self.entries + 1)
+        spent = self.spent + charge(cost, self.filter.order)
+        return replace(self, spent=spent, entries=self.entries + 1, head=None)
+
+    def admits(self, analyst: str | None) -> bool:
+        """Say whether the account lists no analysts, or lists this one."""
+        return not self.lists_analysts or any(one.allowed and one.name == analyst for one in self.analysts)
 
     @property
     def state(self) -> str:
@@ -190,14 +236,28 @@ class Account:
             "created": self.created,
             "closed": self.closed,
             "version": self.version,
+            "lists_analysts": self.lists_analysts,
             "analysts": [analyst.to_dict() for analyst in self.analysts],
+            "head": self.head,
             "guarantee": self.guarantee,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What somebody wrote beside an entry, and when."""
+
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One reservation and what became of it; costs as plain data (`Cost.from_dict` reads them)."""
+    """One reservation and what became of it; costs as plain data (`Cost.from_dict` reads them).
+
+    ``answered`` says whether the answer is on the books; ``answer`` is there only where an answer was asked for, and None on
+    pages of the history.
+    """
 
     id: int
     dataset: str
@@ -210,6 +270,12 @@ class Entry:
     reserved_cost: Mapping[str, Any]
     settled_cost: Mapping[str, Any] | None
     version: str
+    purpose: str | None = None
+    question: Mapping[str, Any] | None = None
+    data_version: str | None = None
+    answered: bool = False
+    answer: Mapping[str, Any] | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def state(self) -> str:
@@ -234,6 +300,12 @@ class Entry:
             "settled": self.settled and self.settled.to_dict() | {"cost": self.settled_cost},
             "settled_at": self.settled_at,
             "version": self.version,
+            "purpose": self.purpose,
+            "question": self.question and dict(self.question),
+            "data_version": self.data_version,
+            "answered": self.answered,
+            "answer": self.answer and dict(self.answer),
+            "notes": [asdict(note) for note in self.notes],
         }
 
 

@@ -8,9 +8,9 @@ books: a crash may waste budget, and never hides spending.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -23,43 +23,12 @@ from cutline.errors import (
     SettlementError,
     UnsettledError,
 )
-from cutline.ledger import charging, tables
-from cutline.ledger.account import Account, Entry, Reservation, Sums
+from cutline.ledger import charging, reading, tables
+from cutline.ledger.account import Account, Data, Entry, Priced, Reservation, Result, Settleable, Sums
+from cutline.ledger.chain import Head, OpenAccount, append_link, digest_account, lock_books, read_head
 from cutline.ledger.database import Database
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.version import __version__
-
-
-class Settleable(Protocol):
-    """Anything that became public and says what it cost: a `Release`, a table of them, labels."""
-
-    @property
-    def cost(self) -> Cost:
-        """What ran, as a function of the public outcome."""
-
-    @property
-    def seeded(self) -> bool:
-        """Whether it is a simulation."""
-
-
-Data_contra = TypeVar("Data_contra", contravariant=True)
-Result_co = TypeVar("Result_co", bound=Settleable, covariant=True)
-Result = TypeVar("Result", bound=Settleable)
-Data = TypeVar("Data")
-
-
-class Priced(Protocol[Data_contra, Result_co]):
-    """Anything that states its dearest cost before any data and can then be run once: every mechanism."""
-
-    @property
-    def cost(self) -> Cost:
-        """The dearest path."""
-
-    def describe(self) -> Mapping[str, object]:
-        """Return name and public parameters as plain data."""
-
-    def release(self, histogram: Data_contra, /) -> Result_co:
-        """Run once."""
 
 
 class Ledger(AbstractContextManager["Ledger"]):
@@ -96,6 +65,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database = Database(url)
         self._checked = False
         self._known_costs: set[str] = set()  # digests of costs that are on the books; rows there are never deleted
+        self._seen: Head | None = None  # the last link this ledger wrote
 
     def __repr__(self) -> str:
         return f"Ledger({self._database.printable_address!r})"
@@ -112,6 +82,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         owner: str,
         unit: str | None = None,
+        analysts: Iterable[str] | None = None,
     ) -> None:
         r"""Open an account: one budget, one filter, one adjacency, one privacy unit, for ever.
 
@@ -125,6 +96,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             Who is protected, and who answers for the budget.
         unit
             The column that names those who are protected. If given, `cutline.top` refuses to count another one.
+        analysts
+            Who may ask; None lets everybody. Names are a record, taken as given, and no authentication.
         """
         relation = Adjacency(adjacency)
         limits = charging.usual_filter(budget, adjacency=relation) if limits is None else limits
@@ -134,11 +107,11 @@ class Ledger(AbstractContextManager["Ledger"]):
                 f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
                 "Make it with budget.filter(order=..., delta_share=...).",
             )
-        row = {
-            "name": tables.check_name("dataset", dataset),
-            "owner": tables.check_name("owner", owner),
+        row: dict[str, Any] = {
+            "name": reading.check_name("dataset", dataset),
+            "owner": reading.check_name("owner", owner),
             "adjacency": str(relation),
-            "unit": None if unit is None else tables.check_name("unit", unit),
+            "unit": None if unit is None else reading.check_name("unit", unit),
             "epsilon": repr(float(budget.epsilon)),
             "delta": repr(float(budget.delta)),
             "releases": budget.releases,
@@ -148,48 +121,81 @@ class Ledger(AbstractContextManager["Ledger"]):
             **Sums().to_columns("spent"),
             "entries": 0,
             "limited": 0,
-            "created": tables.current_time(),
+            "listed": 0,
+            "created": reading.current_time(),
             "version": __version__,
         }
-        self._database.keep_a_write_ahead_log()
+        listed = reading.check_names("analyst", analysts)
+        self._database.create_file()
         with self._database.writing(create=True) as books:
             tables.create_tables(books)
-            if dataset in tables.list_datasets(books):
+            lock_books(books)
+            if row["name"] in reading.list_datasets(books):
                 raise DatasetError(
                     "a dataset is created once",
-                    repr(dataset),
+                    repr(row["name"]),
                     "Its budget is fixed; look at it with `cutline ledger show`.",
                 )
             books.execute(tables.INSERT_DATASET, row)
-        self._checked = True
+            written = reading.find_dataset(books, row["name"])
+            record = digest_account(written)
+            append_link(books, read_head(books), written, (), kind="account", record=record)
+            opened = OpenAccount(books, row["name"], seen=self._seen)
+            if listed is not None:
+                charging.allow_analysts(opened, listed)
+        self._checked, self._seen = True, opened.head
 
     def reserve(
-        self, cost: Cost, *, dataset: str, analyst: str | None = None, mechanism: Mapping[str, object]
+        self,
+        cost: Cost,
+        *,
+        dataset: str,
+        analyst: str | None = None,
+        mechanism: Mapping[str, object],
+        question: Mapping[str, object] | None = None,
+        data_version: str | None = None,
+        purpose: str | None = None,
     ) -> Reservation:
         r"""Charge a worst-case cost, or refuse; no data is needed for either.
+
+        Parameters
+        ----------
+        question, data_version
+            What is asked, as public plain data (columns, filter, k, parameters), and of which version of the data.
+            `find_answer` finds the answer to an equal question about an equal version again.
+        purpose
+            Why, in one line, for those who read the history.
 
         Raises
         ------
         BudgetError
             If it does not fit: what was needed, what is left, the largest epsilon that would fit.
         AdjacencyError, DatasetError, ParameterError
-            For another relation, an unknown or closed dataset, an analyst who must be named.
+            For another relation, an unknown or closed dataset, an analyst who must be named or is not on the account's list.
+        SchemaError
+            If the account is not what its chain says, or its limits are not within its budget.
         LedgerUnavailable
             If the books cannot be written. Nothing may be released then.
         """
-        analyst = None if analyst is None else tables.check_name("analyst", analyst)
-        plain = tables.encode_mechanism(mechanism)
-        with self._writing() as books:
-            reservation = charging.reserve(
-                books, cost, dataset=dataset, analyst=analyst, mechanism=plain, known_costs=self._known_costs
-            )
-        self._known_costs.add(tables.encode_cost(cost)[0])
+        asked = charging.Asked.check(
+            analyst=analyst, mechanism=mechanism, question=question, data_version=data_version, purpose=purpose
+        )
+        with self._writing(dataset) as opened:
+            reservation = charging.reserve(opened, cost, asked=asked, known_costs=self._known_costs)
+        self._known_costs.add(reading.encode_cost(cost)[0])
         return reservation
 
-    def settle(self, reservation: Reservation, release: Settleable) -> Account:
-        r"""Lower a reservation's charge to what ran; once, and never above the reserve.
+    def settle(
+        self, reservation: Reservation, release: Settleable, *, answer: Mapping[str, object] | None = None
+    ) -> Account:
+        r"""Lower a reservation's charge to what ran, once and never above the reserve, and keep what became public.
 
         The account that is returned is the dataset's right after this settlement, read in the same transaction.
+
+        Parameters
+        ----------
+        answer
+            What became public, as plain data. It is written in the same transaction; `answer` returns it.
 
         Raises
         ------
@@ -200,6 +206,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             If the books cannot be read or written now. It carries the release, which was paid for in full before it ran and
             may be used; the reserve stays charged.
         """
+        plain = None if answer is None else reading.encode("an answer", answer)
         if release.seeded is not False:
             raise SettlementError(
                 "a seeded draw is a simulation, not a release",
@@ -207,12 +214,14 @@ class Ledger(AbstractContextManager["Ledger"]):
                 "Release with the operating system's source (no rng).",
             )
         try:
-            with self._writing() as books:
-                account = charging.settle(books, reservation, release.cost, known_costs=self._known_costs)
+            with self._writing(reservation.dataset) as opened:
+                account = charging.settle(
+                    opened, reservation, release.cost, answer=plain, known_costs=self._known_costs
+                )
         except (LedgerUnavailable, SchemaError) as error:
             reason = error
         else:
-            self._known_costs.add(tables.encode_cost(release.cost)[0])
+            self._known_costs.add(reading.encode_cost(release.cost)[0])
             return account
         raise UnsettledError(
             f"the release ran and stays charged in full, but could not be settled: {reason.rule}",
@@ -269,43 +278,105 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         What the analyst has spent already counts. From then on every release of the dataset must name its analyst.
         """
-        analyst = tables.check_name("analyst", analyst)
-        with self._writing() as books:
-            charging.limit_analyst(books, dataset, analyst, rdp=rdp, delta=delta, share=share)
+        analyst = reading.check_name("analyst", analyst)
+        with self._writing(dataset) as opened:
+            charging.limit_analyst(opened, analyst, rdp=rdp, delta=delta, share=share)
+
+    def allow(self, dataset: str, analyst: str) -> None:
+        r"""Put an analyst on the account's list; an account without a list begins one, and refuses everybody else then.
+
+        Names are a record, taken as given, and no authentication: let the database's own accounts decide who may connect.
+        """
+        analyst = reading.check_name("analyst", analyst)
+        with self._writing(dataset) as opened:
+            charging.allow_analysts(opened, [analyst])
+
+    def note(self, entry_id: int, text: str) -> None:
+        """Write a note beside an entry, such as why a reservation was never settled. The charge stays, and so does the note."""
+        key, text = reading.check_key(entry_id), reading.check_text("a note", text)
+        with self._reading() as books:
+            dataset = reading.name_of(books, reading.find_entry(books, key).dataset_id)
+        with self._writing(dataset) as opened:
+            opened.append("note", entry_id=key, detail={"note": text})
+
+    def answer(self, entry_id: int) -> Entry:
+        """Return an entry with its answer; the answer is None if the entry was not settled, or settled without one."""
+        key = reading.check_key(entry_id)
+        with self._reading() as books:
+            return reading.read_answer(books, reading.find_entry(books, key))
+
+    def find_answer(
+        self, dataset: str, *, question: Mapping[str, object], data_version: str | None, analyst: str | None = None
+    ) -> Entry | None:
+        r"""Return the newest answer to an equal question about an equal version of the data, or None.
+
+        Without a data version nothing is equal: rows may have changed. An account that lists its analysts answers them alone.
+        """
+        if data_version is not None:
+            data_version = reading.check_name("data version", data_version)
+        found = self._find_answer(dataset, question, data_version, analyst)
+        return None if data_version is None else found
+
+    def last_answer(self, dataset: str, *, question: Mapping[str, object], analyst: str | None = None) -> Entry | None:
+        """Return the newest answer to an equal question, whatever the version of the data, or None."""
+        return self._find_answer(dataset, question, None, analyst)
+
+    def _find_answer(
+        self, dataset: str, question: Mapping[str, object], data_version: str | None, analyst: str | None
+    ) -> Entry | None:
+        plain = reading.encode("a question", question)
+        analyst = None if analyst is None else reading.check_name("analyst", analyst)
+        name = reading.check_name("dataset", dataset)
+        with self._reading() as books:
+            account = reading.read_account(books, name, head=read_head(books).hash)
+            charging.check_analyst(account, analyst)
+            key = reading.find_dataset(books, name).id
+            return reading.find_answer(books, key, plain, data_version=data_version)
 
     def show(self, dataset: str) -> Account:
         """Return what was fixed, what is spent and what is left; from the running totals, however long the history is."""
+        name = reading.check_name("dataset", dataset)
         with self._reading() as books:
-            return tables.read_account(books, dataset)
+            return reading.read_account(books, name, head=read_head(books).hash)
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets."""
         with self._reading() as books:
-            return tables.list_datasets(books)
+            return reading.list_datasets(books)
 
     def history(self, dataset: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
         """Return a page of entries, newest first; ``before`` is the id that the next page starts below."""
+        name = reading.check_name("dataset", dataset)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise ParameterError("a page has 1 to 10,000 entries", f"limit={limit}", "Try limit=50.")
-        if before is not None and not tables.is_key(before):
+        if before is not None and not reading.is_key(before):
             raise ParameterError("before must be the id of an entry", f"before={before}", "Take it from the last page.")
         with self._reading() as books:
-            return tables.read_page(books, dataset, before=before, limit=limit)
+            return reading.read_page(books, name, before=before, limit=limit)
 
     def burn_down(self, dataset: str) -> list[tuple[str, float, float]]:
         """Return what was left after each event, as (time, percent of rdp, percent of delta); reads the whole history."""
+        name = reading.check_name("dataset", dataset)
         with self._reading() as books:
-            return tables.read_burn_down(books, dataset)
+            return reading.read_burn_down(books, name)
 
     def close(self, dataset: str) -> None:
         """Refuse every further reserve, for ever. What is reserved may still be settled; closing twice changes nothing."""
-        with self._writing() as books:
-            row = tables.lock_dataset(books, dataset)
-            books.execute(tables.CLOSE_DATASET, {"dataset_id": row.id, "now": tables.current_time()})
+        with self._writing(dataset) as opened:
+            if opened.account.closed is None:
+                now = reading.current_time()
+                opened.books.execute(tables.CLOSE_DATASET, {"dataset_id": opened.row.id, "now": now})
+                opened.append("close", detail={"closed": now})
 
-    def _writing(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def _writing(self, dataset: str) -> Iterator[OpenAccount]:
+        """Open an account for one transaction that writes, and remember the chain's head once it is on the disk."""
+        name = reading.check_name("dataset", dataset)
         self._check_layout()
-        return self._database.writing()
+        with self._database.writing() as books:
+            opened = OpenAccount(books, name, seen=self._seen)
+            yield opened
+        self._seen = opened.head
 
     def _reading(self) -> AbstractContextManager[Connection]:
         self._check_layout()

@@ -7,15 +7,18 @@ its own best order can be dear at another. Reserving and settling run whole or n
 from __future__ import annotations
 
 import math
-from collections.abc import Set
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Self
 
-from sqlalchemy import Connection
+from sqlalchemy import select
 
-from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SettlementError
-from cutline.ledger import tables
+from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SchemaError, SettlementError
+from cutline.ledger import reading, tables
 from cutline.ledger.account import Account, Reservation, Sums, charge
+from cutline.ledger.chain import OpenAccount, digest, digest_settlement
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
@@ -109,16 +112,55 @@ def _usual_delta(account: Account, releases: int) -> Fraction:
     return Fraction(account.filter.delta) * releases / account.budget.releases
 
 
-def reserve(
-    books: Connection, cost: Cost, *, dataset: str, analyst: str | None, mechanism: str, known_costs: Set[str]
-) -> Reservation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is written beside a charge, all of it public: who asks, with which mechanism, what, of which data, and why."""
+
+    analyst: str | None = None
+    mechanism: str = "{}"
+    question: str | None = None
+    data_version: str | None = None
+    purpose: str | None = None
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        analyst: str | None,
+        mechanism: Mapping[str, object],
+        question: Mapping[str, object] | None,
+        data_version: str | None,
+        purpose: str | None,
+    ) -> Self:
+        """Return it in the form in which it is written, or raise if a part cannot be."""
+        return cls(
+            analyst=None if analyst is None else reading.check_name("analyst", analyst),
+            mechanism=reading.encode_mechanism(mechanism),
+            question=None if question is None else reading.encode("a question", question),
+            data_version=None if data_version is None else reading.check_name("data version", data_version),
+            purpose=None if purpose is None else reading.check_text("purpose", purpose),
+        )
+
+    def to_columns(self) -> dict[str, str | None]:
+        """Return what is written into an entry."""
+        digest = None if self.question is None else reading.digest_text(self.question)
+        return {**asdict(self), "question_digest": digest}
+
+
+def reserve(opened: OpenAccount, cost: Cost, *, asked: Asked, known_costs: Set[str]) -> Reservation:
     """Check both limits with the cost added, write the entry, and raise the totals."""
-    row = tables.lock_dataset(books, dataset)
-    account = tables.account_from_row(row)
+    account, analyst = opened.account, asked.analyst
     if account.closed is not None:
         raise DatasetError(
             "a closed dataset takes no more releases", repr(account.dataset), "Its owner closed it for good."
         )
+    if not _covers(account.budget, account.filter):
+        raise SchemaError(
+            "an account's limits must lie within its budget, before anything is charged",
+            repr(account.dataset),
+            "Look with `cutline ledger audit`, and restore the ledger from a backup.",
+        )
+    check_analyst(account, analyst)
     if cost.adjacency != account.adjacency:
         raise AdjacencyError(
             f"{account.dataset!r} is kept under one adjacency relation, {account.adjacency}",
@@ -130,60 +172,87 @@ def reserve(
     if not spent.within(account.limits):
         raise _budget_error(account, needed, whose="the budget", limits=account.limits, spent=account.spent)
     if analyst is not None:
-        _charge_analyst(books, row.id, account, analyst, needed)
-    elif row.limited:
+        _charge_analyst(opened, analyst, needed)
+    elif opened.row.limited:
         raise ParameterError(
             "a dataset with limits per analyst must be told who asks", "no analyst", "Pass analyst=..., or --analyst."
         )
-    entry = {
-        "dataset_id": row.id,
-        "analyst": analyst,
-        "mechanism": mechanism,
-        "cost": tables.write_cost(books, cost, known=known_costs),
+    entry = write_entry(opened, needed, cost=reading.write_cost(opened.books, cost, known=known_costs), asked=asked)
+    return Reservation(id=entry["id"], dataset=account.dataset, analyst=analyst, cost=cost, at=entry["at"])
+
+
+def write_entry(opened: OpenAccount, needed: Sums, *, cost: str, asked: Asked) -> dict[str, Any]:
+    """Write an entry, raise the dataset's totals by it, and link both; return the entry's row."""
+    entry: dict[str, Any] = {
+        "dataset_id": opened.row.id,
+        **asked.to_columns(),
+        "cost": cost,
         **needed.to_columns("reserved"),
-        "at": tables.current_time(),
+        "at": reading.current_time(),
         "version": __version__,
     }
-    (key,) = books.execute(tables.INSERT_ENTRY, entry).inserted_primary_key or (0,)
-    books.execute(tables.CHARGE_DATASET, {"dataset_id": row.id, **spent.to_columns("spent"), "more": 1})
-    return Reservation(id=int(key), dataset=dataset, analyst=analyst, cost=cost, at=entry["at"])
+    (key,) = opened.books.execute(tables.INSERT_ENTRY, entry).inserted_primary_key or (0,)
+    entry["id"] = int(key)
+    spent = (opened.account.spent + needed).to_columns("spent")
+    opened.books.execute(tables.CHARGE_DATASET, {"dataset_id": opened.row.id, **spent, "more": 1})
+    opened.append("reserve", entry_id=entry["id"], record=digest(entry))
+    return entry
 
 
-def settle(books: Connection, reservation: Reservation, cost: Cost, *, known_costs: Set[str]) -> Account:
-    """Write what ran beside the reserve, lower the totals by the difference, and return the account as it is then."""
-    row = tables.lock_dataset(books, reservation.dataset)
-    account = tables.account_from_row(row)
-    key = reservation.id if tables.is_key(reservation.id) else 0
-    entry = books.execute(tables.SELECT_ENTRY, {"entry_id": key}).first()
-    expected = (row.id, reservation.at, reservation.analyst)
+def check_analyst(account: Account, analyst: str | None) -> None:
+    """Raise if the account lists its analysts and this is none of them."""
+    if not account.admits(analyst):
+        raise ParameterError(
+            f"{account.dataset!r} lists its analysts, and takes questions from them alone",
+            "no analyst" if analyst is None else f"analyst={analyst!r}",
+            "Name one of them, or ask the owner for `cutline ledger allow`.",
+        )
+
+
+def settle(
+    opened: OpenAccount, reservation: Reservation, cost: Cost, *, answer: str | None, known_costs: Set[str]
+) -> Account:
+    """Write what ran and its answer beside the reserve, lower the totals by the difference; return the account then."""
+    books, account = opened.books, opened.account
+    key = reservation.id if reading.is_key(reservation.id) else 0
+    entry = books.execute(select(tables.entries).where(tables.entries.c.id == key)).first()
+    expected = (opened.row.id, reservation.at, reservation.analyst)
     if entry is None or (entry.dataset_id, entry.at, entry.analyst) != expected:
         raise SettlementError(
             "a reservation is settled in the books it was made in",
             f"reservation {reservation.id} of {reservation.dataset!r}",
             "Settle with the ledger that reserved.",
         )
-    if entry.settled_cost is not None:
+    if not opened.check_open_entry(entry):
         raise SettlementError(
             "a reservation is settled once", f"reservation {reservation.id}", "Reserve again for another release."
         )
     reserved = Sums.from_row(entry, "reserved")
     settled = _check_within_reserve(cost, reserved, account)
-    settlement = {
-        "entry_id": entry.id,
-        "cost": tables.write_cost(books, cost, known=known_costs),
-        **settled.to_columns("settled"),
-        "at": tables.current_time(),
-        "version": __version__,
-    }
-    books.execute(tables.INSERT_SETTLEMENT, settlement)
     refund = reserved - settled
     if refund != Sums():
-        spent = account.spent - refund
-        books.execute(tables.CHARGE_DATASET, {"dataset_id": row.id, **spent.to_columns("spent"), "more": 0})
+        spent = (account.spent - refund).to_columns("spent")
+        books.execute(tables.CHARGE_DATASET, {"dataset_id": opened.row.id, **spent, "more": 0})
         if entry.analyst is not None:
-            _, before = _find_analyst(books, row.id, entry.analyst)
-            _write_analyst(books, row.id, entry.analyst, before - refund)
-    return tables.read_account(books, reservation.dataset)
+            _, before = _find_analyst(account, entry.analyst)
+            _write_analyst(opened, entry.analyst, before - refund)
+    written = reading.write_cost(books, cost, known=known_costs)
+    return write_settlement(opened, entry.id, settled, cost=written, answer=answer)
+
+
+def write_settlement(opened: OpenAccount, entry_id: int, settled: Sums, *, cost: str, answer: str | None) -> Account:
+    """Write a settlement and its answer, and link them; return the account as it is then."""
+    settlement = {
+        "entry_id": entry_id,
+        "cost": cost,
+        **settled.to_columns("settled"),
+        "at": reading.current_time(),
+        "version": __version__,
+    }
+    opened.books.execute(tables.INSERT_SETTLEMENT, settlement)
+    if answer is not None:
+        opened.books.execute(tables.INSERT_ANSWER, {"entry_id": entry_id, "answer": answer})
+    return opened.append("settle", entry_id=entry_id, record=digest_settlement(settlement, answer))
 
 
 def _check_within_reserve(cost: Cost, reserved: Sums, account: Account) -> Sums:
@@ -205,13 +274,21 @@ def _check_within_reserve(cost: Cost, reserved: Sums, account: Account) -> Sums:
 
 
 def limit_analyst(
-    books: Connection, dataset: str, analyst: str, *, rdp: float | None, delta: float | None, share: float | None
+    opened: OpenAccount, analyst: str, *, rdp: float | None, delta: float | None, share: float | None
 ) -> None:
     """Write an analyst's limits; from then on every release of the dataset must name its analyst."""
-    row = tables.lock_dataset(books, dataset)
-    limits = _check_analyst_limits(tables.account_from_row(row), rdp=rdp, delta=delta, share=share)
-    books.execute(tables.LIMIT_ANALYST, {"dataset_id": row.id, "analyst": analyst, **limits.to_columns("limit")})
-    books.execute(tables.REQUIRE_ANALYSTS, {"dataset_id": row.id})
+    limits = _check_analyst_limits(opened.account, rdp=rdp, delta=delta, share=share).to_columns("limit")
+    opened.books.execute(tables.LIMIT_ANALYST, {"dataset_id": opened.row.id, "analyst": analyst, **limits})
+    opened.books.execute(tables.REQUIRE_ANALYSTS, {"dataset_id": opened.row.id})
+    opened.append("limit", detail={"analyst": analyst, **limits})
+
+
+def allow_analysts(opened: OpenAccount, analysts: Iterable[str]) -> None:
+    """Put analysts on the account's list; from then on it takes questions from those on the list alone."""
+    opened.books.execute(tables.LIST_ANALYSTS, {"dataset_id": opened.row.id})
+    for analyst in analysts:
+        opened.books.execute(tables.ALLOW_ANALYST, {"dataset_id": opened.row.id, "analyst": analyst})
+        opened.append("allow", detail={"analyst": analyst})
 
 
 def _check_analyst_limits(account: Account, *, rdp: float | None, delta: float | None, share: float | None) -> Sums:
@@ -232,25 +309,29 @@ def _check_analyst_limits(account: Account, *, rdp: float | None, delta: float |
     )
 
 
-def _charge_analyst(books: Connection, dataset_id: int, account: Account, analyst: str, needed: Sums) -> None:
+def _charge_analyst(opened: OpenAccount, analyst: str, needed: Sums) -> None:
     """Raise an analyst's own total, or raise an error if that is above the analyst's own limit."""
-    limits, before = _find_analyst(books, dataset_id, analyst)
+    account = opened.account
+    limits, before = _find_analyst(account, analyst)
     if limits is not None and not (before + needed).within(limits):
         raise _budget_error(account, needed, whose=f"the limit of {analyst!r}", limits=limits, spent=before)
-    _write_analyst(books, dataset_id, analyst, before + needed)
+    _write_analyst(opened, analyst, before + needed)
 
 
-def _find_analyst(books: Connection, dataset_id: int, analyst: str) -> tuple[Sums | None, Sums]:
+def _find_analyst(account: Account, analyst: str) -> tuple[Sums | None, Sums]:
     """Return an analyst's own limits, if there are any, and what the analyst has spent."""
-    row = books.execute(tables.SELECT_ANALYST, {"of_dataset": dataset_id, "of_analyst": analyst}).first()
-    if row is None:
-        return None, Sums()
-    return None if row.limit_rdp is None else Sums.from_row(row, "limit"), Sums.from_row(row, "spent")
+    known = (one for one in account.analysts if one.name == analyst)
+    return next(((one.limits, one.spent) for one in known), (None, Sums()))
 
 
-def _write_analyst(books: Connection, dataset_id: int, analyst: str, spent: Sums) -> None:
-    row = {"dataset_id": dataset_id, "analyst": analyst, **spent.to_columns("spent")}
-    books.execute(tables.CHARGE_ANALYST, row)
+def _write_analyst(opened: OpenAccount, analyst: str, spent: Sums) -> None:
+    row = {"dataset_id": opened.row.id, "analyst": analyst, **spent.to_columns("spent")}
+    opened.books.execute(tables.CHARGE_ANALYST, row)
+
+
+@lru_cache(maxsize=64)
+def _covers(budget: Budget, limits: Filter) -> bool:
+    return budget.covers(limits)
 
 
 def _budget_error(account: Account, needed: Sums, *, whose: str, limits: Sums, spent: Sums) -> BudgetError:

@@ -1,14 +1,16 @@
 r"""Where the books are: a file or a PostgreSQL server, opened so that what is committed is on the disk.
 
-SQLite runs in WAL with ``synchronous=FULL``, and every writer begins with ``BEGIN IMMEDIATE``: one writer at a time, and a
-reader never sees half of a transaction. PostgreSQL runs with ``synchronous_commit`` on; writers lock the dataset's row under
+SQLite keeps a rollback journal with ``synchronous=FULL``, so that after every commit the one file holds every charge, and every
+writer begins with ``BEGIN IMMEDIATE``: one writer at a time, and a reader never sees half of a transaction. The file belongs to
+its owner alone (mode 0600). Before each transaction it must still be the file that was opened, and before each one that writes
+it must have no second name: a hard link has a journal of its own, and who opens the file by it undoes nothing after a crash.
+PostgreSQL runs with ``synchronous_commit`` on; writers lock the dataset's row under
 READ COMMITTED, and readers see one moment under REPEATABLE READ.
 
 No connection to a SQLite file is open while the process forks. SQLite keeps what this process has locked in tables of the
 process, and a fork copies them, while the kernel gives the child none of the locks. A child that opens the same file again,
-even by another `Ledger`, then trusts locks that nobody holds: whoever closes last in another process removes the write-ahead
-log under its feet, and what the child commits afterwards is lost. So a fork waits for the transactions in flight and closes
-idle connections first; both sides open new ones when needed.
+even by another `Ledger`, then trusts locks that nobody holds, and two processes write at once. So a fork waits for the
+transactions in flight, lets no new one begin, and closes idle connections first; both sides open new ones when needed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
@@ -40,24 +42,27 @@ class Database:
     number of times is harmless, and the database can be used again after it.
     """
 
-    __slots__ = ("_engine", "url")
+    __slots__ = ("_engine", "_identity", "path", "printable_address", "url")
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
-        self.url = parse_address(os.fspath(address))
-        self._engine: Engine | None = None
-
-    @property
-    def printable_address(self) -> str:
+        url = parse_address(os.fspath(address))
+        port = f":{url.port}" if url.port else ""
+        self.path = None
+        self.printable_address = f"postgresql://{url.host or ''}{port}/{url.database or ''}"
         """The address without user, password and options."""
-        if self.is_file:
-            return self.url.database or ""
-        port = f":{self.url.port}" if self.url.port else ""
-        return f"postgresql://{self.url.host or ''}{port}/{self.url.database or ''}"
+        if url.get_backend_name() == "sqlite":
+            self.printable_address = given = url.database or ""
+            # A process may change its directory; the ledger stays where it was.
+            self.path = Path(os.path.abspath(unquote(given.removeprefix("file:")) if _is_uri(given) else given))
+            url = url.set(database=f"file:{quote(str(self.path))}" if _is_uri(given) else str(self.path))
+        self.url = url
+        self._engine: Engine | None = None
+        self._identity: tuple[int, int] | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether it is SQLite."""
-        return self.url.get_backend_name() == "sqlite"
+        return self.path is not None
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Open a transaction that only reads, and sees one moment."""
@@ -67,14 +72,21 @@ class Database:
         """Open a transaction that writes: all of it is on the disk afterwards, or nothing."""
         return self._transaction(writes=True, create=create)
 
-    def keep_a_write_ahead_log(self) -> None:
-        """Have a new SQLite file keep a write-ahead log (WAL); the file remembers it."""
-        if not self.is_file:
+    def create_file(self) -> None:
+        """Create an empty file that its owner alone may read and write, unless there is one, before anything is written."""
+        if self.path is None or self.url.query.get("mode") == "ro":
             return
-        with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
-            raw: Any = connection.connection.dbapi_connection
-            if raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                raw.execute("PRAGMA journal_mode = WAL")
+        try:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        except OSError:
+            refusal = _unavailable("SQLITE_CANTOPEN", self.printable_address)
+        else:
+            os.close(handle)
+            os.chmod(self.path, 0o600)  # a umask may have taken bits off
+            return
+        raise refusal
 
     def close(self) -> None:
         """Close all connections; the next transaction opens another."""
@@ -83,10 +95,7 @@ class Database:
 
     def _refuse_missing_file(self) -> None:
         """Raise if the file is not there: opening it would create an empty one."""
-        path = self.url.database or ""
-        if path.startswith("file:"):
-            path = unquote(path.removeprefix("file:"))
-        if self._engine is None and self.is_file and not Path(path).exists():
+        if self.path is not None and self._identity is None and not self.path.exists():
             raise SchemaError(
                 "there must be a ledger", repr(self.printable_address), "Create it with `cutline ledger init`."
             )
@@ -98,7 +107,31 @@ class Database:
         with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
             connection.info["writes"] = writes
             with connection.begin():
+                self._check_place(writes=writes)
                 yield connection
+
+    def _check_place(self, *, writes: bool) -> None:
+        """Raise unless the path still leads to the file that was opened first, and, to write, nothing else does.
+
+        SQLite itself compares the file it has open with the path when it begins to write.
+        """
+        if self.path is None:
+            return
+        found = _identify(self.path)
+        if self._identity is None:
+            self._identity = found
+        if found is None or found != self._identity:
+            raise LedgerUnavailable(
+                "the ledger's file must stay what and where it was when it was opened",
+                f"{self.printable_address!r}, which was moved, deleted or replaced",
+                "Put it back; if its owner replaced it, open it anew.",
+            )
+        if writes and self.path.stat().st_nlink != 1:
+            raise LedgerUnavailable(
+                "the ledger's file must have one name, so that everybody finds its journal",
+                f"{self.printable_address!r}, which has hard links",
+                "Remove the other names; `cutline ledger backup` makes copies.",
+            )
 
     def _hold_off_forks(self) -> AbstractContextManager[None]:
         return _GATE.hold_off_forks() if self.is_file else nullcontext()
@@ -122,6 +155,19 @@ class Database:
             event.listen(engine, "checkout", _refuse_inherited)
             self._engine = engine  # only now: another thread may be looking
         return self._engine
+
+
+def _is_uri(path: str) -> bool:
+    return path.startswith("file:")
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file, or None if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def parse_address(address: str) -> URL:
@@ -180,7 +226,17 @@ def _open_sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.info["writes"] else "BEGIN")
+        if not connection.info["writes"]:
+            connection.exec_driver_sql("BEGIN")
+            return
+        if connection.info.get("journal") != "persist":  # a file of an older version keeps a write-ahead log
+            # The journal's end is marked by an overwritten header, which is on the disk before a commit is done.
+            connection.info["journal"] = connection.exec_driver_sql("PRAGMA journal_mode = PERSIST").scalar()
+            if connection.info["journal"] != "persist":
+                raise LedgerUnavailable(
+                    "the ledger must keep a rollback journal", "another mode", "Close other programs."
+                )
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 
@@ -220,6 +276,7 @@ def _refuse_inherited(_connection: Any, record: Any, proxy: Any) -> None:
 _ERRORS = (
     ("SQLITE_FULL", "the disk must have room for the ledger", "Free some disk space."),
     ("SQLITE_IOERR", "the ledger's file must be readable and have room to grow", "Check the disk."),
+    ("SQLITE_READONLY_DBMOVED", "the ledger's file must stay where it was opened", "Put it back, or open it anew."),
     ("SQLITE_READONLY", "the ledger must be writable", "Open it where it may be written."),
     ("SQLITE_CANTOPEN", "the ledger's file must be in a directory that can be read and written", "Check the path."),
     ("SQLITE_PERM", "the ledger's file must be readable and writable", "Check its permissions."),
@@ -240,9 +297,8 @@ def _translate_error(error: DBAPIError, address: str) -> CutlineError:
     code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
     if code == "42P01" or (code == "SQLITE_ERROR" and str(error.orig).startswith("no such table")):
         return SchemaError("the database must hold a ledger", repr(address), "Create it with `cutline ledger init`.")
-    for start, rule, way_out in _ERRORS:
-        if code.startswith(start):
-            return LedgerUnavailable(rule, repr(address), way_out)
+    if any(code.startswith(start) for start, _, _ in _ERRORS):
+        return _unavailable(code, address)
     if isinstance(error, InterfaceError) or error.connection_invalidated or not code:
         return LedgerUnavailable(
             "the ledger's database must be reachable and accept the login", repr(address), "Check that it runs."
@@ -250,6 +306,12 @@ def _translate_error(error: DBAPIError, address: str) -> CutlineError:
     return LedgerUnavailable(
         "the ledger's database must accept what is written", repr(address), f"Its code was {code}."
     )
+
+
+def _unavailable(code: str, address: str) -> LedgerUnavailable:
+    """Return the refusal for a code that is in the list."""
+    rule, way_out = next((rule, way_out) for start, rule, way_out in _ERRORS if code.startswith(start))
+    return LedgerUnavailable(rule, repr(address), way_out)
 
 
 class _Gate:
