@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutline.errors import AdjacencyError, BudgetError, ParameterError
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter, GaussianBit, Pure, Use
-from cutline.privacy.conversion import epsilon_from_rdp, epsilon_from_rdp_classic, rdp_within
+from cutline.privacy.rules.rdp import epsilon_from_rdp, epsilon_from_rdp_classic, rdp_within
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 EM = Cost.of(BoundedRange(epsilon=0.05), adjacency=ADD)

@@ -26,10 +26,10 @@ from typing import Any
 from cutline.errors import ParameterError
 from cutline.interop.concentration import certified_rho
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import Normal, check_positive
 from cutline.privacy.rules.pld import compose_parts, dominating_parts, law_of_failure
+from cutline.privacy.rules.rdp import remaining_delta
 
 
 def to_event(cost: Cost) -> Any:

@@ -20,9 +20,8 @@ from cutline.ledger import reading, tables
 from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.ledger.chain import OpenAccount, digest, digest_settlement
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.conversion import epsilon_from_rdp, rdp_within
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.rdp import best_order, epsilon_from_rdp, rdp_within
 from cutline.release import digits_up
 from cutline.version import __version__
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cutline.errors import BudgetError, ParameterError
-from cutline.privacy.conversion import rdp_within
 from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import check_order, check_positive, check_whole
 from cutline.privacy.rounding import fraction_down, sum_up
+from cutline.privacy.rules.rdp import rdp_within
 from cutline.privacy.rules.registry import RULES
 
 

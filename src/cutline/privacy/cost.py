@@ -18,10 +18,9 @@ import numpy as np
 
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.privacy.adjacency import Adjacency
-from cutline.privacy.conversion import epsilon_from_rdp
 from cutline.privacy.curves.base import Curve, Use, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
-from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.rdp import best_order, epsilon_from_rdp
 from cutline.privacy.rules.registry import RULES
 
 

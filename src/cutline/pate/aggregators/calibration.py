@@ -13,10 +13,9 @@ from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.calibration import INSIDE, check_limits, follow_best_order
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
-from cutline.privacy.conversion import rdp_within
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.rdp import best_order
+from cutline.privacy.rules.rdp import best_order, rdp_within
 from cutline.privacy.rules.registry import RULES
 
 _T = TypeVar("_T")

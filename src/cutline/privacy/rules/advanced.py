@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition
 from cutline.privacy.rounding import smallest
+from cutline.privacy.rules.rdp import remaining_delta
 
 _MOST_STEPS = 100_000  # terms of a binomial sum
 _SMALLEST_DELTA = 1e-290  # far above what underflows

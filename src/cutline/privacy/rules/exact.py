@@ -20,10 +20,10 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cutline.arrays import FloatArray
-from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition
 from cutline.privacy.curves.bounded_range import BoundedRange
 from cutline.privacy.rules.pld import Part, Profile, dominating_parts
+from cutline.privacy.rules.rdp import remaining_delta
 
 _WORK = 16_000_000  # grid points times candidates times steps: about 0.2 s
 _MOST_CELLS, _FEWEST_CELLS = 1 << 16, 4  # grid cells per step of range epsilon

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition, Normal
 from cutline.privacy.curves.gaussian import normal_profile_up
 from cutline.privacy.rounding import smallest, sum_up
+from cutline.privacy.rules.rdp import remaining_delta
 
 
 def gdp(cost: Composition, delta: float) -> float:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.privacy.conversion import remaining_delta
 from cutline.privacy.curves.base import Composition, Normal, Profiled, Use
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.rounding import largest, smallest
+from cutline.privacy.rules.rdp import remaining_delta
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 
