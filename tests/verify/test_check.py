@@ -6,7 +6,9 @@ import pytest
 
 from cutline.errors import AdjacencyError, CutlineError
 from cutline.privacy import Adjacency
+from cutline.release import Outcome
 from cutline.verify import checks
+from cutline.verify.check import list_laws
 from cutline.verify.suites.shared import Altered
 
 SMALL = next(check for check in checks(["stable-top-k"]) if "closed 2 x 6" in check.name)
@@ -36,3 +38,28 @@ class Leaking(Altered):
 def test_a_law_that_does_not_sum_to_one_is_refused():
     with pytest.raises(CutlineError, match="sum to 1"):
         dataclasses.replace(SMALL, subject=Leaking(subject=SMALL.subject)).run()
+
+
+@pytest.mark.parametrize(
+    "name", ["test-first: k = 3 of 9; replace; closed 2 x 6", "subset-em: k=2, epsilon=1.5; add-remove; closed 3 x 6"]
+)
+def test_renamed_laws_are_the_laws(name):
+    check = next(check for check in checks() if check.name == name)
+    inputs = check.universe.inputs()
+    for renamed, law in zip(list_laws(check.subject, inputs), map(check.subject.law, inputs), strict=True):
+        assert renamed.keys() == law.keys()
+        assert list(renamed.values()) == pytest.approx([law[outcome] for outcome in renamed], rel=1e-12)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Favouring(Altered):
+    """A law that looks at a name: whoever is called b goes out alone."""
+
+    def law(self, data, /):
+        return {Outcome(items=frozenset(item for item in data.items if item == "b")): 1.0}
+
+
+def test_a_law_that_looks_at_names_is_not_renamed():
+    inputs = SMALL.universe.inputs()
+    favouring = Favouring(subject=SMALL.subject)
+    assert list_laws(favouring, inputs) == [favouring.law(data) for data in inputs]

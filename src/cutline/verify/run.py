@@ -21,11 +21,10 @@ from cutline.verify.check import Check, Report
 # with `cutline verify --json`; a running bar corrects them by what this machine really needs.
 _USUAL = 8.0
 _DEAR = {
-    "test-first": 40.0,
-    "stable-top-k-fixed": 65.0,
-    "limited-rounds": 90.0,
-    "permute-and-flip": 20.0,
-    "powerset-vote": 30.0,
+    "test-first": 15.0,
+    "stable-top-k-fixed": 42.0,
+    "limited-rounds": 26.0,
+    "powerset-vote": 34.0,
 }
 
 
