@@ -1,9 +1,12 @@
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from cutline.demo import LANDMARKS
 from cutline.ledger import Ledger
+from cutline.mechanisms import StableTopK
 
 
 @pytest.fixture
@@ -156,3 +159,65 @@ def test_no_ledger_there(run, tmp_path, command):
     assert (result.exit_code, result.stdout) == (1, "")
     assert "cutline ledger init" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_list_of_analysts(run, top, tmp_path, checkins):
+    account = ["--ledger", tmp_path / "other.db", "--dataset", "d"]
+    options = ["--owner", "ann", "--order", 24, "--delta-share", 0.2]
+    made = run("ledger", "init", *account, *options, "--analyst", "bob", "--analyst", "eve", "--json")
+    assert [one["analyst"] for one in json.loads(made.stdout)["analysts"]] == ["bob", "eve"]
+    ask = ["top", checkins, "--user", "user_id", "--item", "venue", *account, "--json"]
+    for stranger in ([], ["--analyst", "joe"]):
+        refused = run(*ask, *stranger)
+        assert (refused.exit_code, "lists its analysts" in refused.stdout) == (1, True)
+    assert run("ledger", "allow", *account, "--analyst", "joe").exit_code == 0
+    assert run(*ask, "--analyst", "joe").exit_code == 0
+
+
+def test_a_note_beside_an_abandoned_reservation(run, books):
+    with Ledger(books[1]) as ledger:
+        account = ledger.show("visits")
+        cost = StableTopK.calibrate(account.budget, limits=account.filter, max_k=20).cost
+        key = ledger.reserve(cost, dataset="visits", mechanism={"name": "lost"}).id
+    said = run("ledger", "note", key, "the machine lost power", *books[:2])
+    assert "the machine lost power" in said.stdout
+    assert "the charge stays" in said.stdout
+    plain = json.loads(run("ledger", "note", key, "twice", *books[:2], "--json").stdout)
+    assert [note["text"] for note in plain["notes"]] == ["the machine lost power", "twice"]
+    assert run("ledger", "note", 99, "lost", *books[:2]).exit_code == 1
+
+
+def test_audit_backup_and_restore(run, top, books, tmp_path):
+    assert top().exit_code == 0
+    shown = run("ledger", "show", *books)
+    head = json.loads(run("ledger", "show", *books, "--json").stdout)["head"]
+    assert head in shown.stdout
+    passed = run("ledger", "audit", *books[:2], "--head", head)
+    assert (passed.exit_code, "everything fits; the chain holds the given head" in passed.stdout) == (0, True)
+    saved = run("ledger", "backup", tmp_path / "saved.db", *books[:2])
+    assert head in saved.stdout
+    assert run("ledger", "backup", tmp_path / "saved.db", *books[:2]).exit_code == 1
+    for name, options, left in (("same.db", ["--head", head], 1), ("empty.db", [], 0)):
+        restored = run("ledger", "restore", tmp_path / "saved.db", "--ledger", tmp_path / name, *options)
+        assert (restored.exit_code, "remainder" in restored.stdout) == (0, not options)
+        account = json.loads(run("ledger", "show", "--ledger", tmp_path / name, *books[2:], "--json").stdout)
+        assert account["remaining_releases"] == left
+    assert top().exit_code == 0
+    late = run(
+        "ledger", "restore", tmp_path / "saved.db", "--ledger", tmp_path / "late.db", "--head", "0" * 64, "--json"
+    )
+    assert (late.exit_code, "leave the head out" in json.loads(late.stdout)["error"]["way_out"]) == (1, True)
+    with closing(sqlite3.connect(books[1])) as other:
+        other.execute("UPDATE cutline_datasets SET spent_rdp = '0'")
+        other.commit()
+    failed = run("ledger", "audit", *books[:2], "--json")
+    plain = json.loads(failed.stdout)
+    assert (failed.exit_code, plain["passed"]) == (1, False)
+    assert "account 'visits' is not what its last link says" in plain["findings"]
+    assert "finding 1" in run("ledger", "audit", *books[:2]).stdout
+    assert "last link of its chain" in top().stderr
+
+
+def test_upgrade_of_a_ledger_that_is_there_already(run, books):
+    done = run("ledger", "upgrade", *books[:2])
+    assert (done.exit_code, "head" in done.stdout) == (0, True)

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
@@ -170,6 +171,7 @@ def test_an_unreachable_server_releases_nothing_and_keeps_the_password(cost):
             ledger = Ledger(address)
             with pytest.raises(LedgerUnavailable, match="must be reachable") as refused:
                 ledger.run(never, cost=cost, mechanism=HOW, dataset="visits")
+            assert (refused.value.__context__, refused.value.__cause__) == (None, None)  # the driver's own words
             words = (
                 "".join(traceback.format_exception(refused.value)) + repr(ledger) + json.dumps(refused.value.to_dict())
             )
@@ -260,12 +262,39 @@ def test_a_server_user_without_rights(new_database, server, cost):
         ("sqlite:///file:books.db?mode=rw&uri=true&timeout=0", "no options"),
         ("sqlite:///books.db?mode=ro", "no options"),  # would be ignored, and the file written
         ("file:books.db?mode=ro", "no options"),
+        ("postgres:/books", "path or a URL"),  # each of these was created as a file
+        ("postgresql:host", "path or a URL"),
+        ("sqlite:/books.db", "path or a URL"),
+        ("mysql//ann:hunter2@host/books", "path or a URL"),
+        ("host=server user=ann password=hunter2", "path or a URL"),
+        ("dbname = hunter2", "path or a URL"),
+        ("ann:hunter2@host/books", "path or a URL"),
+        ("books.db?password=hunter2", "path or a URL"),
+        (Path("postgresql://ann:hunter2@host/books"), "path or a URL"),
+        ("postgresql://ann:one@hunter2@host/books", "path or a URL"),  # half of the password was taken for the host
+        ("nul\0.db", "path or a URL"),
+        ("\udc80.db", "path or a URL"),
+        (b"books.db", "path or a URL"),
+        (7, "path or a URL"),
     ],
 )
-def test_addresses_that_are_no_ledger(address, words):
+def test_addresses_that_are_no_ledger(address, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ParameterError, match=words) as refused:
-        Ledger(address)
-    assert "hunter2" not in str(refused.value)
+        Ledger(address).create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+    told, error = "", refused.value
+    while error is not None:
+        told, error = told + repr(error) + str(error), error.__context__
+    assert "hunter2" not in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["books", "a b.db", "2024-11.db", "Ö=x.db", "c:books.db", "file", "./postgres:x"])
+def test_paths_that_are_paths(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Ledger(name) as ledger:
+        ledger.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+    assert Path(name).stat().st_size > 0
 
 
 def test_a_reader_sees_one_moment(ledger, url, cost):

@@ -157,3 +157,83 @@ def test_a_fork_inside_a_transaction_spoils_the_child_only(file_ledger, tmp_path
         [sys.executable, "-c", FORKED_INSIDE, tmp_path / "books.db"], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["7", "0"], done.stderr
+
+
+BUSY = """
+import os, sys, threading
+from cutline.ledger import Ledger
+
+path, forked, started, begun = sys.argv[1], threading.Event(), threading.Barrier(5), []
+waiting = threading.Event()
+os.register_at_fork(before=waiting.set)  # runs before the ledger's own
+
+
+def look():
+    with Ledger(path) as ledger:
+        ledger.show("visits")
+        started.wait()
+        while not forked.is_set():
+            asked = waiting.is_set()
+            with ledger._database.reading(), ledger._database.reading():  # a thread that is inside may go deeper
+                pass
+            if asked and not forked.is_set():
+                begun.append(1)
+
+
+threads = [threading.Thread(target=look) for _ in range(4)]
+for thread in threads:
+    thread.start()
+started.wait()
+child = os.fork()
+if child == 0:
+    os._exit(7 if Ledger(path).show("visits").entries == 0 else 8)
+passed = len(begun)
+forked.set()
+for thread in threads:
+    thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), passed)
+"""
+
+
+def test_a_fork_waits_for_the_transactions_in_flight_and_no_others(file_ledger, tmp_path):
+    """New transactions used to pass a waiting fork, for up to 70 seconds."""
+    file_ledger._database.close()
+    done = subprocess.run(
+        [sys.executable, "-c", BUSY, tmp_path / "books.db"], capture_output=True, text=True, timeout=120
+    )
+    code, passed = map(int, done.stdout.split())
+    assert code == 7, done.stderr
+    assert passed < 50  # those between the call of fork and its wait; it was thousands
+
+
+TWO_FORKS = """
+import os, sys, threading
+from cutline.ledger import Ledger
+
+path, both = sys.argv[1], threading.Barrier(2)
+codes = []
+
+
+def fork():
+    with Ledger(path)._database.reading():
+        both.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+threads = [threading.Thread(target=fork) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(codes, Ledger(path).show("visits").entries)
+"""
+
+
+def test_two_threads_that_fork_inside_their_transactions_do_not_wait_for_each_other(file_ledger, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_FORKS, tmp_path / "books.db"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[7, 7] 0\n", done.stderr

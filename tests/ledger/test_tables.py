@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError
 from cutline.errors import ParameterError, SchemaError, UnsettledError
 from cutline.ledger import Ledger
 from cutline.ledger.account import Sums
-from cutline.ledger.database import parse_address
+from cutline.ledger.address import parse_address
 from cutline.privacy import Adjacency, Budget, Filter
 from cutline.version import __version__
 

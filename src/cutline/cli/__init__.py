@@ -13,6 +13,7 @@ import typer
 
 from cutline import __version__
 from cutline.cli.cost import cost
+from cutline.cli.custody import audit, backup, restore, upgrade
 from cutline.cli.demo import demo
 from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
@@ -36,6 +37,8 @@ app = typer.Typer(
 )
 for command in (demo, top, cost, plan, mechanisms, pate, verify):
     app.command()(command)
+for owners_command in (audit, backup, restore, upgrade):
+    ledger.command()(owners_command)
 app.add_typer(ledger)
 
 

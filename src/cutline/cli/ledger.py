@@ -50,6 +50,10 @@ def init(
     unit: Annotated[
         str | None, typer.Option(metavar="COL", help="The column that names the protected; top refuses another.")
     ] = None,
+    analyst: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Who may ask; repeat it for several.  [default: everybody]"),
+    ] = None,
     order: Annotated[
         float | None, typer.Option(metavar="A", help="The filter's Rényi order.  [default: a good one]")
     ] = None,
@@ -76,7 +80,15 @@ def init(
     limits = None if order is None or delta_share is None else budget.filter(order=order, delta_share=delta_share)
     with Ledger(books) as opened:
         with working("Choosing the order of the filter"):
-            opened.create(dataset, budget=budget, limits=limits, adjacency=adjacency, owner=owner, unit=unit)
+            opened.create(
+                dataset,
+                budget=budget,
+                limits=limits,
+                adjacency=adjacency,
+                owner=owner,
+                unit=unit,
+                analysts=analyst or None,
+            )
         _show_account(opened.show(dataset), as_json=as_json)
 
 
@@ -176,6 +188,55 @@ def limit(
 
 @ledger.command()
 @guarded
+def allow(
+    books: Books,
+    dataset: Dataset,
+    analyst: Annotated[str, typer.Option(metavar="NAME", help="Whom to put on the account's list.")],
+    as_json: o.AsJson = False,
+) -> None:
+    """Put an analyst on an account's list; an account without a list begins one, and refuses everybody else.
+
+    \b
+    Example:
+      cutline ledger allow --ledger books.db --dataset visits --analyst bob
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.ledger import Ledger
+
+    with Ledger(books) as opened:
+        opened.allow(dataset, analyst)
+        _show_account(opened.show(dataset), as_json=as_json)
+
+
+@ledger.command()
+@guarded
+def note(
+    entry: Annotated[int, typer.Argument(metavar="ID", help="The entry, as `history` numbers it.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="One line.")],
+    books: Books,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write a note beside an entry, such as why it was never settled; its charge stays, and so does the note.
+
+    \b
+    Example:
+      cutline ledger note 41 "the machine lost power; nobody saw an answer" --ledger books.db
+    """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.ledger import Ledger
+
+    with Ledger(books) as opened:
+        opened.note(entry, text)
+        noted = opened.answer(entry)
+    if as_json:
+        print_json(noted.to_dict())
+        return
+    from cutline.cli.show import print_facts, printable, results
+
+    facts = {note.at[:19].replace("T", " "): printable(note.text) for note in noted.notes}
+    print_facts(results(), {"entry": f"{noted.id}, {noted.state}: the charge stays", **facts})
+
+
+@ledger.command()
+@guarded
 def close(books: Books, dataset: Dataset, as_json: o.AsJson = False) -> None:
     """Refuse every further release of a dataset, for ever; its history stays.
 
@@ -196,7 +257,7 @@ def _show_account(account: Account, *, as_json: bool) -> None:
         return
     from cutline.cli.show import account_facts, print_facts, results
 
-    print_facts(results(), account_facts(account.to_dict()))
+    print_facts(results(), account_facts(account.to_dict()) | {"head": account.head or ""})
 
 
 def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:

@@ -10,25 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from sqlalchemy import Connection
 
-from cutline.errors import (
-    BudgetError,
-    DatasetError,
-    LedgerUnavailable,
-    ParameterError,
-    SchemaError,
-    SettlementError,
-    UnsettledError,
-)
+from cutline.errors import LedgerUnavailable, ParameterError, SchemaError, SettlementError, UnsettledError
 from cutline.ledger import charging, reading, tables
-from cutline.ledger.account import Account, Data, Entry, Priced, Reservation, Result, Settleable, Sums
-from cutline.ledger.chain import Head, OpenAccount, append_link, digest_account, lock_books, read_head
+from cutline.ledger import owner as owning
+from cutline.ledger.account import Account, Data, Entry, Priced, Reservation, Result, Settleable
+from cutline.ledger.audit import Audit, audit, check_head
+from cutline.ledger.chain import Head, OpenAccount, read_head
 from cutline.ledger.database import Database
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.version import __version__
 
 
 class Ledger(AbstractContextManager["Ledger"]):
@@ -99,50 +91,13 @@ class Ledger(AbstractContextManager["Ledger"]):
         analysts
             Who may ask; None lets everybody. Names are a record, taken as given, and no authentication.
         """
-        relation = Adjacency(adjacency)
-        limits = charging.usual_filter(budget, adjacency=relation) if limits is None else limits
-        if not (budget.covers(limits) and limits.rdp > 0):
-            raise BudgetError(
-                "a filter must lie within its budget and leave something to spend",
-                f"order={limits.order:.3g}, rdp={limits.rdp:.3g}, delta={limits.delta:.3g}",
-                "Make it with budget.filter(order=..., delta_share=...).",
-            )
-        row: dict[str, Any] = {
-            "name": reading.check_name("dataset", dataset),
-            "owner": reading.check_name("owner", owner),
-            "adjacency": str(relation),
-            "unit": None if unit is None else reading.check_name("unit", unit),
-            "epsilon": repr(float(budget.epsilon)),
-            "delta": repr(float(budget.delta)),
-            "releases": budget.releases,
-            "filter_order": repr(float(limits.order)),
-            "filter_rdp": repr(float(limits.rdp)),
-            "filter_delta": repr(float(limits.delta)),
-            **Sums().to_columns("spent"),
-            "entries": 0,
-            "limited": 0,
-            "listed": 0,
-            "created": reading.current_time(),
-            "version": __version__,
-        }
         listed = reading.check_names("analyst", analysts)
+        row = owning.describe_account(
+            dataset, budget=budget, limits=limits, adjacency=adjacency, owner=owner, unit=unit
+        )
         self._database.create_file()
         with self._database.writing(create=True) as books:
-            tables.create_tables(books)
-            lock_books(books)
-            if row["name"] in reading.list_datasets(books):
-                raise DatasetError(
-                    "a dataset is created once",
-                    repr(row["name"]),
-                    "Its budget is fixed; look at it with `cutline ledger show`.",
-                )
-            books.execute(tables.INSERT_DATASET, row)
-            written = reading.find_dataset(books, row["name"])
-            record = digest_account(written)
-            append_link(books, read_head(books), written, (), kind="account", record=record)
-            opened = OpenAccount(books, row["name"], seen=self._seen)
-            if listed is not None:
-                charging.allow_analysts(opened, listed)
+            opened = owning.create_account(books, row, analysts=listed, seen=self._seen)
         self._checked, self._seen = True, opened.head
 
     def reserve(
@@ -368,6 +323,31 @@ class Ledger(AbstractContextManager["Ledger"]):
                 opened.books.execute(tables.CLOSE_DATASET, {"dataset_id": opened.row.id, "now": now})
                 opened.append("close", detail={"closed": now})
 
+    def audit(self, head: str | None = None) -> Audit:
+        r"""Recompute the chain, every row's digest and every sum, and return what does not fit.
+
+        Parameters
+        ----------
+        head
+            A head of the chain that was noted outside the database. Only with one does the audit show that the end of the
+            chain was cut off, or that all of it was written anew.
+        """
+        noted = check_head(head)
+        with self._reading() as books:
+            return audit(books, head=noted)
+
+    def backup(self, path: str | os.PathLike[str]) -> str:
+        """Write a copy of the ledger, as it is at one moment, to a new file; return the head of its chain."""
+        self._check_layout()
+        return owning.back_up(self._database, path)
+
+    def upgrade(self) -> None:
+        """Bring a ledger of the layout before this one to this one, in one transaction; does nothing to one that is there."""
+        with self._database.writing() as books:
+            owning.upgrade(books)
+        if self._database.path is not None:
+            self._database.path.chmod(0o600)
+
     @contextmanager
     def _writing(self, dataset: str) -> Iterator[OpenAccount]:
         """Open an account for one transaction that writes, and remember the chain's head once it is on the disk."""
@@ -385,5 +365,5 @@ class Ledger(AbstractContextManager["Ledger"]):
     def _check_layout(self) -> None:
         if not self._checked:
             with self._database.reading() as books:
-                tables.check_version(books)
+                reading.check_version(books)
             self._checked = True

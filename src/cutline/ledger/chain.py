@@ -30,8 +30,8 @@ _MUTABLE = ("spent_rdp", "spent_delta", "entries", "limited", "listed", "closed"
 _links = tables.links.c
 _SELECT_NEWEST = select(tables.links).order_by(_links.number.desc()).limit(2)
 _SELECT_HEAD = select(_links.number, _links.hash).order_by(_links.number.desc()).limit(1)
-_LINKS_OF_ACCOUNT = select(_links.state).order_by(_links.number.desc()).limit(1)
-_LINKS_OF_ENTRY = select(_links.kind, _links.record)
+_LINKS_OF_ACCOUNT = select(_links.number, _links.state).order_by(_links.number.desc()).limit(1)
+_LINKS_OF_ENTRY = select(_links.number, _links.kind, _links.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ def digest_account(dataset: Row[Any]) -> str:
     return digest({str(name): value for name, value in dataset._mapping.items() if name not in _MUTABLE})
 
 
-def digest_settlement(settlement: Mapping[str, object], answer: str | None) -> str:
-    """Return the digest of a settlement with its answer."""
-    return digest([dict(settlement), None if answer is None else hashlib.sha256(answer.encode()).hexdigest()])
+def digest_row(row: Row[Any]) -> str:
+    """Return the digest of a row that never changes."""
+    return digest({str(name): value for name, value in row._mapping.items()})
 
 
 def read_head(books: Connection) -> Head:
@@ -88,8 +88,8 @@ class OpenAccount:
         self.books = books
         self.head = _check_newest(books, seen)
         self._read(dataset)
-        query = _LINKS_OF_ACCOUNT.where(_links.dataset_id == self.row.id)
-        if books.execute(query).scalar() != digest_state(self.row, self.analysts):
+        last = books.execute(_LINKS_OF_ACCOUNT.where(_links.dataset_id == self.row.id)).first()
+        if last is None or last.state != digest_state(self.row, self.analysts):
             raise SchemaError(
                 "an account must be what the last link of its chain says, before anything is charged",
                 repr(self.row.name),
@@ -123,14 +123,14 @@ class OpenAccount:
     def check_open_entry(self, entry: Row[Any]) -> bool:
         """Say whether an entry is still open; raise if it is not what was linked when it was written."""
         found = self.books.execute(_LINKS_OF_ENTRY.where(_links.entry_id == entry.id)).all()
-        if [link.record for link in found if link.kind == "reserve"] != [digest(dict(entry._mapping))]:
+        if [link.record for link in found if link.kind == "reserve"] != [digest_row(entry)]:
             raise SchemaError("an entry must be what its link says", f"entry {entry.id}", _WAY_OUT)
         return all(link.kind != "settle" for link in found)
 
 
 def lock_books(books: Connection) -> None:
     """Let every other writer wait until the end of the transaction; raise for another layout."""
-    tables.refuse_other_layouts(books.execute(tables.LOCK_BOOKS).scalar())
+    reading.refuse_other_layouts(books.execute(tables.LOCK_BOOKS).scalar())
 
 
 def append_link(
@@ -173,6 +173,8 @@ def _check_newest(books: Connection, seen: Head | None) -> Head:
         known[seen.number] = books.execute(select(_links.hash).where(_links.number == seen.number)).scalar()
     if hash_link(previous, dict(last._mapping)) != last.hash or last.number - len(newest) + 1 != newest[-1].number:
         raise SchemaError("the last link of a ledger's chain must follow from the one before", "another one", _WAY_OUT)
+    if not _is_complete(books, last):
+        raise SchemaError("what the last link of a ledger's chain stands for must be there", "a part of it", _WAY_OUT)
     if seen is not None and known[seen.number] != seen.hash:
         raise SchemaError(
             "a ledger must not be put back to an earlier time while it is open",
@@ -180,3 +182,26 @@ def _check_newest(books: Connection, seen: Head | None) -> Head:
             _WAY_OUT,
         )
     return Head(last.number, last.hash)
+
+
+def _is_complete(books: Connection, link: Row[Any]) -> bool:
+    """Say whether everything that was written with a link is found from it, and it from everything.
+
+    Of a file that was copied in the middle of a commit, only the rows of that commit can be in pieces, and they are the last.
+    """
+    of_account = books.execute(_LINKS_OF_ACCOUNT.where(_links.dataset_id == link.dataset_id)).first()
+    if of_account is None or of_account.number != link.number:
+        return False
+    if link.entry_id is None:
+        return True
+    of_entry = books.execute(_LINKS_OF_ENTRY.where(_links.entry_id == link.entry_id)).all()
+    if link.number not in {row.number for row in of_entry}:
+        return False
+    table, key = {
+        "reserve": (tables.entries, tables.entries.c.id),
+        "settle": (tables.settlements, tables.settlements.c.entry_id),
+    }.get(link.kind, (None, None))
+    if table is None:
+        return True
+    written = books.execute(select(table).where(key == link.entry_id)).first()
+    return written is not None and digest_row(written) == link.record

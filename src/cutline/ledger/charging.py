@@ -18,7 +18,7 @@ from sqlalchemy import select
 from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SchemaError, SettlementError
 from cutline.ledger import reading, tables
 from cutline.ledger.account import Account, Reservation, Sums, charge
-from cutline.ledger.chain import OpenAccount, digest, digest_settlement
+from cutline.ledger.chain import OpenAccount, digest
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, epsilon_from_rdp, rdp_within
@@ -247,11 +247,12 @@ def write_settlement(opened: OpenAccount, entry_id: int, settled: Sums, *, cost:
         **settled.to_columns("settled"),
         "at": reading.current_time(),
         "version": __version__,
+        "answer_digest": None if answer is None else reading.digest_text(answer),
     }
     opened.books.execute(tables.INSERT_SETTLEMENT, settlement)
     if answer is not None:
         opened.books.execute(tables.INSERT_ANSWER, {"entry_id": entry_id, "answer": answer})
-    return opened.append("settle", entry_id=entry_id, record=digest_settlement(settlement, answer))
+    return opened.append("settle", entry_id=entry_id, record=digest(settlement))
 
 
 def _check_within_reserve(cost: Cost, reserved: Sums, account: Account) -> Sums:

@@ -18,21 +18,26 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, SQLAlchemyError
 
-from cutline.errors import CutlineError, LedgerUnavailable, ParameterError, SchemaError
+from cutline.errors import CutlineError, LedgerUnavailable, SchemaError
 from cutline.extras import require
+from cutline.ledger.address import parse_address
 
 _PATIENCE = 60  # seconds a writer waits for the others
 _FORK_PATIENCE = 70  # seconds a fork waits for transactions, which wait for other writers no longer than a minute
-_ADDRESSES = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
+
+
+# What reading a row raises that other hands, or a broken disk, have changed.
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
 class Database:
@@ -45,7 +50,7 @@ class Database:
     __slots__ = ("_engine", "_identity", "path", "printable_address", "url")
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
-        url = parse_address(os.fspath(address))
+        url = parse_address(address)
         port = f":{url.port}" if url.port else ""
         self.path = None
         self.printable_address = f"postgresql://{url.host or ''}{port}/{url.database or ''}"
@@ -104,6 +109,8 @@ class Database:
     def _transaction(self, *, writes: bool, create: bool = False) -> Iterator[Connection]:
         if not create:
             self._refuse_missing_file()
+        if self._identity is not None:
+            self._check_place(writes=writes)  # a path that leads nowhere would be opened as a new file
         with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
             connection.info["writes"] = writes
             with connection.begin():
@@ -138,15 +145,28 @@ class Database:
 
     @contextmanager
     def _replace_errors(self) -> Iterator[None]:
+        address = repr(self.printable_address)
         try:
             yield
+        except CutlineError:
+            raise
         except DBAPIError as error:
             refusal = _translate_error(error, self.printable_address)
         except SQLAlchemyError:
-            refusal = LedgerUnavailable("the ledger's database must answer", repr(self.printable_address), "Try again.")
+            refusal = LedgerUnavailable("the ledger's database must answer", address, "Try again.")
+        except _UNREADABLE:
+            refusal = SchemaError(
+                "the ledger's rows must hold what Cutline wrote there", address, "Look with `cutline ledger audit`."
+            )
         else:
             return
-        raise refusal from None
+        try:
+            raise refusal
+        except CutlineError as error:
+            # Whoever leaves a `with` block by an error hands it on as the context of the next one, and the driver's own
+            # words may hold a login.
+            error.__context__ = None
+            raise
 
     def _open_engine(self) -> Engine:
         if self._engine is None:
@@ -168,50 +188,6 @@ def _identify(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def parse_address(address: str) -> URL:
-    """Read a path or an address; other databases than the two are refused.
-
-    Examples
-    --------
-    >>> parse_address("books.db").render_as_string()
-    'sqlite:///books.db'
-    >>> parse_address("postgresql://ann@host/books").drivername
-    'postgresql+psycopg'
-    """
-    if "://" not in address:
-        url = URL.create("sqlite", database=address)
-    else:
-        try:
-            url = make_url(address)
-        except (ArgumentError, ValueError):
-            raise ParameterError(
-                "a ledger's address must be a path or a URL", "one that cannot be read", _ADDRESSES
-            ) from None
-    kind = url.drivername
-    if kind in ("postgres", "postgresql", "postgresql+psycopg"):
-        return url.set(drivername="postgresql+psycopg")
-    if kind not in ("sqlite", "sqlite+pysqlite"):
-        raise ParameterError("a ledger is kept in SQLite or PostgreSQL", repr(kind), _ADDRESSES)
-    memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
-    if memory:
-        raise ParameterError("a ledger must outlive its process", "a database in memory", "Give the path of a file.")
-    _check_options(url)
-    return url
-
-
-def _check_options(url: URL) -> None:
-    """Refuse options of SQLite that switch off its locks or its disk, or that would be ignored."""
-    path, options = url.database or "", dict(url.query)
-    plain = not options and not path.startswith("file:")
-    known = options.pop("mode", "rw") in ("ro", "rw") and options.pop("uri", None) == "true" and not options
-    if not (plain or (known and path.startswith("file:") and "?" not in path)):
-        raise ParameterError(
-            "a ledger's file has no options but mode=ro or mode=rw",
-            "another option, or one without uri=true",
-            "Write it like sqlite:///file:books.db?mode=ro&uri=true, or give the path alone.",
-        )
 
 
 def _open_sqlite(url: URL) -> Engine:
@@ -315,12 +291,18 @@ def _unavailable(code: str, address: str) -> LedgerUnavailable:
 
 
 class _Gate:
-    """Transactions of all threads pass together; a fork passes alone, with every connection closed."""
+    """Transactions of all threads pass together; a fork passes alone, with every connection closed.
+
+    While a fork waits, no new transaction begins, so that it waits for those in flight only. A thread that is inside already
+    may go deeper: the fork waits for it anyway. Threads that wait to fork inside a transaction of their own do not wait for one
+    another; their children are told that a transaction was cut in two.
+    """
 
     def __init__(self) -> None:
         self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._changed = threading.Condition()
-        self._inside: set[int] = set()
+        self._inside: Counter[int] = Counter()  # how many transactions a thread is in
+        self._forking: set[int] = set()  # threads that wait to fork
         self._spoilt = False
 
     def watch(self, engine: Engine) -> None:
@@ -337,31 +319,36 @@ class _Gate:
                 "Fork before or after, or start processes by spawn.",
             )
         thread = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._forking or thread in self._inside)
+            self._inside[thread] += 1
         try:
-            with self._changed:
-                self._inside.add(thread)
             yield
         finally:
             with self._changed:
-                self._inside.discard(thread)
+                self._inside[thread] -= 1
+                self._inside += Counter()  # drops those that are outside now
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait for the transactions of other threads, close what is idle, and let nobody in."""
+        """Let nobody in, wait for the transactions of other threads, and close what is idle."""
         self._changed.acquire()
-        own_thread = {threading.get_ident()}
-        self._changed.wait_for(lambda: self._inside <= own_thread, timeout=_FORK_PATIENCE)
+        self._forking.add(threading.get_ident())
+        self._changed.wait_for(lambda: set(self._inside) <= self._forking, timeout=_FORK_PATIENCE)
         for engine in list(self._engines):
             engine.dispose()
 
     def after_in_parent(self) -> None:
         """Let the transactions go on."""
+        self._forking.discard(threading.get_ident())
+        self._changed.notify_all()
         self._changed.release()
 
     def after_in_child(self) -> None:
         """Start anew; what was still in flight has spoilt SQLite's own tables here."""
         self._spoilt = self._spoilt or bool(self._inside)
         self._inside.clear()
+        self._forking.clear()
         self._changed = threading.Condition()
 
 

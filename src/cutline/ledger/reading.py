@@ -26,6 +26,23 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT = 2000
 
 
+def check_version(connection: Connection) -> None:
+    """Raise if the tables have a layout that this version of the library does not keep."""
+    refuse_other_layouts(connection.execute(select(tables.schema.c.version)).scalar())
+
+
+def refuse_other_layouts(version: object) -> None:
+    """Raise for any layout but the one that this version of the library keeps."""
+    if version != tables.LAYOUT:
+        raise SchemaError(
+            f"a ledger must have layout {tables.LAYOUT}, the one this version keeps",
+            f"layout {version}",
+            "Bring it there with `cutline ledger upgrade`."
+            if version == 1
+            else "Use the newer version of cutline that wrote it.",
+        )
+
+
 def is_key(value: object) -> bool:
     """Say whether it could be the id of an entry, in the range of both databases."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
@@ -150,7 +167,7 @@ def entries_from_rows(
             purpose=row.purpose,
             question=None if row.question is None else json.loads(row.question),
             data_version=row.data_version,
-            answered=row.answer_id is not None,
+            answered=row.answer_digest is not None,
             answer=None if answer is None else json.loads(answer),
             notes=tuple(notes.get(row.id, ())),
         )
@@ -169,8 +186,10 @@ def _read_notes(books: Connection, entry_ids: list[int]) -> dict[int, list[Note]
 
 
 def read_answer(books: Connection, row: Row[Any]) -> Entry:
-    """Return an entry with its answer, if it has one."""
+    """Return an entry with its answer, if it has one; raise for an answer that is not the one that was settled."""
     answer = books.execute(tables.SELECT_ANSWER, {"entry_id": row.id}).scalar()
+    if (None if answer is None else digest_text(answer)) != row.answer_digest:
+        raise SchemaError("an answer must be what was settled", f"entry {row.id}", "Look with `cutline ledger audit`.")
     (entry,) = entries_from_rows(books, name_of(books, row.dataset_id), [row], answer=answer)
     return entry
 

@@ -34,8 +34,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from cutline.errors import SchemaError
-
 LAYOUT = 2
 _LOCK = 0x6375746C696E65  # names the advisory lock under which PostgreSQL creates the tables
 APPEND_ONLY = ("cutline_entries", "cutline_settlements", "cutline_answers", "cutline_costs", "cutline_links")
@@ -105,6 +103,7 @@ settlements = Table(
     Column("entry_id", _Id, ForeignKey("cutline_entries.id"), primary_key=True, autoincrement=False),
     Column("cost", Text, ForeignKey("cutline_costs.digest"), nullable=False),
     *_texts("settled_rdp", "settled_delta", "at", "version"),
+    Column("answer_digest", Text),
 )
 
 answers = Table(
@@ -138,12 +137,12 @@ _SELECT_ENTRIES = select(
     settlements.c.settled_rdp,
     settlements.c.settled_delta,
     settlements.c.at.label("settled_at"),
-    answers.c.entry_id.label("answer_id"),
-).select_from(entries.outerjoin(settlements).outerjoin(answers))
+    settlements.c.answer_digest,
+).select_from(entries.outerjoin(settlements))
 SELECT_HISTORY = _SELECT_ENTRIES.where(entries.c.dataset_id == bindparam("dataset_id"))
 SELECT_ENTRY = _SELECT_ENTRIES.where(entries.c.id == bindparam("entry_id"))
 SELECT_ANSWERED = (
-    SELECT_HISTORY.where(entries.c.question_digest == bindparam("digest"), answers.c.entry_id.is_not(None))
+    SELECT_HISTORY.where(entries.c.question_digest == bindparam("digest"), settlements.c.answer_digest.is_not(None))
     .order_by(entries.c.id.desc())
     .limit(1)
 )
@@ -188,7 +187,6 @@ def create_tables(connection: Connection) -> None:
     if connection.execute(select(schema.c.version)).first() is None:
         create_missing_tables(connection)
         connection.execute(insert(schema), {"version": LAYOUT})
-    check_version(connection)
 
 
 def create_missing_tables(connection: Connection, *, guarded: tuple[str, ...] = APPEND_ONLY) -> None:
@@ -200,23 +198,6 @@ def create_missing_tables(connection: Connection, *, guarded: tuple[str, ...] = 
     for name in guarded:
         for statement in (_guard_in_postgresql if connection.dialect.name == "postgresql" else _guard_in_sqlite)(name):
             connection.exec_driver_sql(statement)
-
-
-def check_version(connection: Connection) -> None:
-    """Raise if the tables have a layout that this version of the library does not keep."""
-    refuse_other_layouts(connection.execute(select(schema.c.version)).scalar())
-
-
-def refuse_other_layouts(version: object) -> None:
-    """Raise for any layout but the one that this version of the library keeps."""
-    if version != LAYOUT:
-        raise SchemaError(
-            f"a ledger must have layout {LAYOUT}, the one this version keeps",
-            f"layout {version}",
-            "Bring it there with `cutline ledger upgrade`."
-            if version == 1
-            else "Use the newer version of cutline that wrote it.",
-        )
 
 
 def _guard_in_sqlite(table: str) -> list[str]:
