@@ -112,6 +112,7 @@ def test_what_another_hand_changed_refuses_every_charge(ledger, url, cost, ran, 
 def test_an_entry_that_was_raised_gives_nothing_back(ledger, url, cost, cheaper, ran):
     """A reserve that looks larger than it was would be refunded for more than was charged."""
     reservation = ledger.reserve(cost, dataset="visits", mechanism=HOW)
+    ledger.limit("visits", "bob", share=0.5)  # so that the entry is not what the last link stands for
     by_another_hand(url, "UPDATE cutline_entries SET reserved_rdp = '99/100'")
     with pytest.raises(UnsettledError, match="must be what its link says"):
         ledger.settle(reservation, ran(cheaper))
