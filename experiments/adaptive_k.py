@@ -107,7 +107,7 @@ def _counts(log: LogData) -> IntArray:
 def variants(epsilon: float) -> Mapping[str, StableTopK]:
     """Return the variants, each calibrated to the whole budget; all parameters are public numbers."""
     budget = Budget(epsilon=epsilon, delta=DELTA)
-    em = StableTopK.calibrate(budget, max_k=MAX_K)
+    em = StableTopK.calibrate(budget, max_k=MAX_K, choose="em")
     clip = 2 * one_gap(em.chance, max_k=MAX_K)
     return {
         _PAPER: StableTopK.calibrate(budget, max_k=MAX_K, test="paper"),

@@ -84,9 +84,9 @@ def gaps_needed(question: StudyCase, seed: int) -> Gaps:  # noqa: ARG001 - nothi
     forms = {
         _PAPER: StableTopK.calibrate(budget, max_k=max_k, test="paper"),
         _GAUSSIAN: StableTopK.calibrate(budget, max_k=max_k, test="gaussian"),
-        _EM: StableTopK.calibrate(budget, max_k=max_k),
+        _EM: StableTopK.calibrate(budget, max_k=max_k, choose="em"),
         _ARGMAX: StableTopK.calibrate(budget, max_k=max_k, choose="argmax"),
-        _FIXED: StableTopK.calibrate(budget, max_k=max_k, min_k=max_k),
+        _FIXED: StableTopK.calibrate(budget, max_k=max_k, min_k=max_k, choose="argmax"),
     }
     return {
         name: one_gap(form.chance, max_k=max_k, k=max_k if name == _FIXED else None) for name, form in forms.items()

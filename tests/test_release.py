@@ -36,7 +36,7 @@ def test_the_order_of_ranks_does_not_show_in_the_set():
 
 
 def test_a_budget_that_the_cost_does_not_fit_is_not_stated():
-    mechanism = StableTopK.calibrate(Budget(epsilon=0.1, delta=1e-6), max_k=5)
+    mechanism = StableTopK.calibrate(Budget(epsilon=0.1, delta=1e-6), max_k=5, choose="em")
     loud = dataclasses.replace(mechanism, chooser=GapExponential(epsilon=50.0))
     histogram = OpenHistogram.from_counts({"a": 3}, max_k=5)
     assert "(0.1, 1e-06)" in mechanism.release(histogram).guarantee

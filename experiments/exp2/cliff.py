@@ -50,7 +50,7 @@ _LINES: Mapping[str, Callable[[int], Mechanism]] = {
     "StableTopK (bit table)": _given_k("stable-top-k-fixed", max_k=_MAX_K),
     "test-first": _given_k("test-first", max_k=_MAX_K),
     # Is not given k.
-    "StableTopK (adaptive)": lambda _: StableTopK.calibrate(_BUDGET, max_k=_MAX_K),
+    "StableTopK (adaptive)": lambda _: StableTopK.calibrate(_BUDGET, max_k=_MAX_K, choose="em"),
 }
 
 

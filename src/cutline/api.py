@@ -65,9 +65,10 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         Told, now and then, the share of the counting that is done, from 0 to 1.
     rng
         None is the operating system's source; a seeded one makes a simulation, which says so and which no ledger takes.
-    min_k, target, weight, clip, choose, test, test_share, ranks
-        The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``,
-        ``choose`` (``"em"`` or ``"argmax"``) and ``test`` (``"table"``, ``"gaussian"`` or ``"paper"``).
+    min_k, target, weight, clip, prior, prefer_larger, choose, test, test_share, ranks
+        The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``, ``prior``,
+        ``prefer_larger``, ``choose`` (``"joint"``, ``"em"`` or ``"argmax"``; by default what needs the smallest gap) and
+        ``test`` (``"table"``, ``"gaussian"`` or ``"paper"``).
 
     Returns
     -------

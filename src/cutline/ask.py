@@ -7,6 +7,7 @@ the same `Payment`.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from cutline.counting.question import Columns
@@ -44,6 +45,8 @@ class Ask(Columns, Payment, total=False):
     target: int | None
     weight: float | None
     clip: int | None
+    prior: Sequence[float] | None
+    prefer_larger: bool | None
     choose: str | None
     test: str | None
     test_share: float | None

@@ -186,7 +186,7 @@ def state_guarantee(mechanism: Mapping[str, Any], *, worst: Cost, budget: Budget
     """Return the sentence of a release whose dearest path costs ``worst``; it does not depend on the outcome."""
     epsilon, delta, releases = _stated(worst, budget)
     span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
-    parameters = ", ".join(f"{k} = {v}" for k, v in mechanism.items() if k in ("max_k", "k"))
+    parameters = ", ".join(f"{k} = {v}" for k, v in mechanism.items() if k in ("max_k", "k", "choose"))
     sentence = (
         f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {worst.adjacency.protects}; covers {span}, "
         f"whatever the outcome; {mechanism['name']} with {parameters}."

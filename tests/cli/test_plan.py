@@ -30,10 +30,10 @@ def test_only_mechanisms_that_can_run_on_the_domain_are_compared(run):
         json.loads(run("plan", "--k", 3, "--max-k", 20, "--json", *domain).stdout)["options"]
         for domain in ([], ["--domain", "open"], ["--domain", "closed"])
     )
-    assert {o["mechanism"] for o in both} == {kind.name for kind in MECHANISMS} - {"stable-top-k"}
+    assert {o["mechanism"] for o in both} == {kind.name for kind in MECHANISMS if kind.accepts("k")}
     for options, domain in ((opened, "open"), (closed, "closed")):
         assert {o["mechanism"] for o in options} == {
-            kind.name for kind in MECHANISMS if kind.name != "stable-top-k" and domain in kind.domains
+            kind.name for kind in MECHANISMS if kind.accepts("k") and domain in kind.domains
         }
     assert "limited-rounds" not in {o["mechanism"] for o in closed}
     text = " ".join(run("plan", "--k", 3, "--max-k", 20).stdout.split())

@@ -41,12 +41,12 @@ def test_the_true_top_comes_out_in_item_order(run, checkins):
 
 
 def test_json_is_the_object_of_the_contract(run, checkins):
-    result = run("top", checkins, "--user", "user_id", "--item", "venue", "--json", "--releases", "2")
+    result = run("top", checkins, "--user", "user_id", "--item", "venue", "--json", "--releases", "3")
     plain = json.loads(result.stdout)
     assert list(plain) == KEYS
     assert plain["items"] == list(LANDMARKS)
     assert (plain["released"], plain["k"], plain["ordered"], plain["seeded"]) == (True, 12, False, False)
-    assert (plain["epsilon"], plain["delta"], plain["releases"]) == (1.0, 1e-6, 2)
+    assert (plain["epsilon"], plain["delta"], plain["releases"]) == (1.0, 1e-6, 3)
     assert (plain["status"], plain["adjacency"]) == ("released", "add-remove")
     assert plain["counts"] is None
     assert plain["cost"]["kinds"] == {"bounded-range": 1, "bit-table": 1}
@@ -94,11 +94,37 @@ def test_a_log_without_a_gap_is_withheld_and_done(run, write_log, rows, as_json)
     if as_json:
         plain = json.loads(result.stdout)
         assert (plain["released"], plain["items"]) == (False, None)
-        assert 1 <= plain["k"] <= 100
+        assert plain["k"] == 0  # one draw, which shows k only with its set
     else:
-        assert result.stdout.startswith("Withheld: the set at k = ")
+        assert result.stdout.startswith("Withheld: the set did not pass")
         assert "only" not in result.stdout
         assert "item 7" not in result.stdout
+
+
+def test_a_single_release_is_one_draw_and_says_so(run, checkins):
+    plain = json.loads(run("top", checkins, "--user", "user_id", "--item", "venue", "--json").stdout)
+    assert plain["mechanism"]["choose"] == "joint"
+    assert plain["guarantee"].endswith("stable-top-k with max_k = 100, choose = joint.")
+    assert plain["cost"]["kinds"] == {"pure": 1}
+    assert (plain["cost"]["epsilon"], plain["cost"]["slack"], plain["cost"]["order"]) == (1.0, 1e-6, None)
+
+
+def test_a_wish_for_larger_k_is_one_word(run, write_log):
+    people = range(400)
+    rows = [(i, "all") for i in people] + [(i, f"most {j}") for i in people[:300] for j in range(19)]
+    asked = ["top", write_log(rows), "--user", "user", "--item", "item", "--json"]
+    assert json.loads(run(*asked).stdout)["k"] == 20  # a gap of 300 over one of 100
+    wished = json.loads(run(*asked, "--prefer-larger", "--max-k", 30).stdout)
+    assert wished["mechanism"]["prefer_larger"] is True
+    assert wished["k"] in (1, 20)
+    refused = run(*asked, "--prefer-larger", "--choose", "em")
+    assert refused.exit_code == 1
+    assert "prior" in json.loads(refused.stdout)["error"]["rule"]
+
+
+def test_a_withheld_em_shows_k(run, write_log):
+    result = run("top", write_log([]), "--user", "user", "--item", "item", "--choose", "em")
+    assert result.stdout.startswith("Withheld: the set at k = ")
 
 
 def test_a_withheld_argmax_does_not_show_k(run, write_log):

@@ -181,3 +181,10 @@ def test_a_summary_without_a_conversion_says_none():
     assert (summary["order"], summary["rdp"], summary["epsilon"]) == (None, None, None)
     with pytest.raises(ParameterError, match="delta"):
         EM.summary(math.nan)
+
+
+def test_a_summary_that_spends_all_of_delta_says_what_pure_dp_says():
+    cost = Cost.of(Pure(epsilon=0.5), adjacency=Adjacency.ADD_REMOVE, delta=1e-6)
+    summary = cost.summary(1e-6)
+    assert (summary["order"], summary["rdp"], summary["epsilon"]) == (None, 0.5, 0.5)
+    assert (2 * cost).summary(1e-6)["epsilon"] is None

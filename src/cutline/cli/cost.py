@@ -25,6 +25,7 @@ def cost(
     target: o.Target = None,
     weight: o.Weight = None,
     clip: o.Clip = None,
+    prefer_larger: o.PreferLarger = None,
     choose: o.Choose = None,
     test: o.GapTest = None,
     adjacency: o.Adjacency = "add-remove",
@@ -58,6 +59,7 @@ def cost(
             **wishes,
             choose=choose,
             test=test,
+            prefer_larger=prefer_larger,
         )
         rules = dict((releases * chosen.cost).epsilons(delta))
         gap = gap_needed(chosen, max_k=max_k, cut=cut)

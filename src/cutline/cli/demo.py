@@ -60,8 +60,8 @@ def demo(
     assert isinstance(counts, OpenHistogram)  # noqa: S101 - for the type checker; no candidates were given
     budget = release.budget or Budget(epsilon=1.0, delta=1e-6)
     needed = {
-        test: gap_needed(calibrate("stable-top-k", budget, max_k=_MAX_K, test=test), max_k=_MAX_K)
-        for test in ("table", "paper")
+        form: gap_needed(calibrate("stable-top-k", budget, max_k=_MAX_K, test=test), max_k=_MAX_K)
+        for form, test in (("ours", None), ("paper", "paper"))
     }
     if as_json:
         true_k = _true_cut(counts)
@@ -70,7 +70,7 @@ def demo(
             | {
                 "true_k": true_k,
                 "true_items": sorted(map(str, counts.top(true_k))),
-                "one_gap": needed["table"],
+                "one_gap": needed["ours"],
                 "one_gap_paper": needed["paper"],
             }
         )
@@ -128,7 +128,7 @@ def _print(counts: OpenHistogram, release: Release, needed: dict[str, int | None
         {
             "true cut": f"k = {true_k}, where the largest gap is: {gap} users",
             "private cut": answer,
-            "one-gap number": f"{in_words(needed['table'])}: a lone gap of this size is found 9 times in 10 "
+            "one-gap number": f"{in_words(needed['ours'])}: a lone gap of this size is found 9 times in 10 "
             f"(the paper's mechanism at this budget: {in_words(needed['paper'])})",
             "guarantee": release.guarantee,
         },

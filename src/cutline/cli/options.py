@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 Relation = Literal["add-remove", "replace"]
-Choice = Literal["em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip"]
+Choice = Literal["joint", "em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip"]
 Test = Literal["table", "gaussian", "paper", "laplace"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -45,7 +45,10 @@ MinK = Annotated[int | None, typer.Option(metavar="N", help="The smallest cut th
 Target = Annotated[int | None, typer.Option(metavar="K", help="The cut wished for; needs --weight.")]
 Weight = Annotated[float | None, typer.Option(metavar="W", help="How much gap one rank away from --target is worth.")]
 Clip = Annotated[int | None, typer.Option(metavar="N", help="A gap above this counts as this.")]
-Choose = Annotated[Choice | None, typer.Option(help="How the cut is chosen.  [default: em]")]
+Choose = Annotated[Choice | None, typer.Option(help="How the cut is chosen.  [default: what needs the smallest gap]")]
+PreferLarger = Annotated[
+    bool | None, typer.Option("--prefer-larger", help="Of cuts with large gaps, take larger ones more often.")
+]
 GapTest = Annotated[Test | None, typer.Option(help="How its stability is tested.  [default: table]")]
 Adjacency = Annotated[
     Relation, typer.Option(help="Who is protected: a user joining or leaving, or a user's rows changing.")

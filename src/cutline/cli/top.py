@@ -37,6 +37,7 @@ def top(
     target: o.Target = None,
     weight: o.Weight = None,
     clip: o.Clip = None,
+    prefer_larger: o.PreferLarger = None,
     choose: o.Choose = None,
     test: o.GapTest = None,
     mechanism: o.Mechanism = None,
@@ -121,6 +122,7 @@ def top(
         "target": target,
         "weight": weight,
         "clip": clip,
+        "prefer_larger": prefer_larger,
         "choose": choose,
         "test": test,
     }

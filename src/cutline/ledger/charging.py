@@ -21,13 +21,13 @@ from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.ledger.chain import OpenAccount, digest
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.rounding import fraction_down
-from cutline.privacy.rules.rdp import best_order, epsilon_from_rdp, rdp_within
+from cutline.privacy.rules.rdp import epsilon_from_rdp, rdp_within
 from cutline.release import digits_up
 from cutline.version import __version__
 
 
 def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, max_k: int = 100) -> Filter:
-    r"""Choose the order and the share of delta that suit ``budget.releases`` releases of the default mechanism best.
+    r"""Choose the order and the share of delta that suit ``budget.releases`` releases of choose-then-test best.
 
     The choice depends on public numbers alone. Any order gives the same guarantee; at a good one the mechanism finds smaller
     gaps.
@@ -39,12 +39,9 @@ def usual_filter(budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE,
     (20.91, '0.5035')
     """
     # Heavy, and needed once in the life of a dataset: whoever only looks at the books must not wait for it.
-    from cutline.mechanisms import StableTopK
+    from cutline.mechanisms.adaptive.best_form import usual_limits
 
-    mechanism = StableTopK.calibrate(budget, adjacency=adjacency, max_k=max_k)
-    delta_share = float(f"{float(Fraction(mechanism.cost.delta) * budget.releases / Fraction(budget.delta)):.3g}")
-    order = float(f"{best_order(budget.releases * mechanism.cost, budget.delta):.4g}")
-    return budget.filter(order=order, delta_share=min(delta_share, 0.9))
+    return usual_limits(budget, adjacency=adjacency, max_k=max_k)
 
 
 def allowance(

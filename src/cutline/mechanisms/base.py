@@ -3,6 +3,7 @@ r"""What every mechanism is: public parameters, a cost known before any data, an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -16,7 +17,7 @@ from cutline.sampling import Source, resolve
 LARGEST_LAW = 10**5  # outcomes that a law lists
 
 
-Value: TypeAlias = int | float | str | tuple[int, ...]  # of a declared parameter
+Value: TypeAlias = int | float | str | tuple[int, ...] | Sequence[float]  # of a declared parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

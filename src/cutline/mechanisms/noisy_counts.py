@@ -24,6 +24,7 @@ from cutline.sampling.noise import check_sigma, discrete_gaussian
 
 _CHUNK = 4096
 _MOST_DELTA = 0.9
+_HIGH_ORDER, _SOME_DELTA = 1e4, 0.25
 _ROUNDS = 16
 
 _M = TypeVar("_M", bound=Mechanism)
@@ -177,6 +178,8 @@ def calibrate_with_counts(
     delta_share = min(float(Fraction(alone.cost.delta) * budget.releases / Fraction(budget.delta)), _MOST_DELTA)
     curves = Cost(adjacency=alone.cost.adjacency, uses=tuple(replace(use, delta=0.0) for use in alone.cost.uses))
     order = best_order(budget.releases * curves, (1 - delta_share) * budget.delta)
+    if order > _HIGH_ORDER:  # epsilons that are simply added: dear at orders that suit noise, so start where noise does
+        order, delta_share = 1 + 2 * math.log(1 / budget.delta) / budget.epsilon, _SOME_DELTA
     for _ in range(_ROUNDS):
         mechanism, noisy = split(budget.filter(order=order, delta_share=delta_share))
         # A single release likes a high order and Gaussian noise a low one: go where both together convert best.

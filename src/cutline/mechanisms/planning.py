@@ -108,7 +108,7 @@ def plan(
     --------
     >>> found = plan(Budget(epsilon=1.0, delta=1e-6, releases=100), max_k=100)
     >>> dict(found.recommended.parameters), found.recommended.gap_95
-    ({'choose': 'argmax'}, 337)
+    ({}, 337)
     """
     if domain not in (None, "open", "closed"):
         raise ParameterError("domain must be 'open' or 'closed'", f"{domain!r}", "Leave it out to compare all.")

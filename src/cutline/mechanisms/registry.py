@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutline.errors import DomainError, ParameterError
 from cutline.histogram import check_max_k
+from cutline.mechanisms.adaptive.joint_stable import JointStable
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.base import Mechanism, Value
 from cutline.mechanisms.closed.joint import JointEM
@@ -19,6 +20,7 @@ from cutline.privacy import Adjacency, Budget
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     StableTopK,
+    JointStable,
     TestFirst,
     StableTopKFixed,
     PeelingEM,

@@ -89,7 +89,8 @@ class Cost:
         ``kinds``: how often each kind of curve is used. ``order`` and ``rdp``: the Rényi order at which the cost converts
         best to ``delta``, and the Rényi bound there; ``slack``: the probability outside which that bound holds.
         ``delta``: as given. ``epsilon``: what the bound converts to, the rule ``rdp``; another rule of `epsilons` may
-        prove a smaller one. A number that is infinite or does not exist is None.
+        prove a smaller one. A number that is infinite or does not exist is None: a cost that leaves nothing of ``delta``
+        to convert with has no finite order, and the rest of it is what pure DP says.
 
         Examples
         --------
@@ -102,14 +103,15 @@ class Cost:
         for use in self.uses:
             kinds[use.curve.kind] += use.times
         order = best_order(self, delta) if self.delta < delta else math.inf
-        rdp = self.rdp(order) if order < math.inf else math.inf
+        rdp = self.rdp(order) if self.delta <= delta else math.inf
+        epsilon = epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=self.delta) if order < math.inf else rdp
         return {
             "kinds": dict(kinds),
             "order": _finite(order),
             "rdp": _finite(rdp),
             "slack": self.delta,
             "delta": delta,
-            "epsilon": _finite(epsilon_from_rdp(order=order, rdp=rdp, delta=delta, slack=self.delta)),
+            "epsilon": _finite(epsilon),
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,12 +13,21 @@ from cutline.pate.aggregators.registry import AGGREGATORS
 from cutline.verify.check import Check, Report
 from cutline.verify.run import run_checks
 from cutline.verify.suites import aggregators
-from cutline.verify.suites.mechanisms import closed_domain, fixed_k, hinted, limited_domain, stable_top_k, top_stable
+from cutline.verify.suites.mechanisms import (
+    closed_domain,
+    fixed_k,
+    hinted,
+    joint_stable,
+    limited_domain,
+    stable_top_k,
+    top_stable,
+)
 
 __all__ = ["Check", "Report", "checks", "run_checks"]
 
 SUITES: dict[str, Callable[[], list[Check]]] = {
     "stable-top-k": lambda: stable_top_k.checks() + hinted.checks(),
+    "joint-stable": joint_stable.checks,
     "test-first": fixed_k.test_first,
     "stable-top-k-fixed": fixed_k.stable_top_k_fixed,
     "peeling-em": closed_domain.peeling_em,

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from cutline.arrays import FloatArray, IntArray
+from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.histogram import check_max_k
 from cutline.mechanisms.calibration import largest_pure
@@ -117,6 +117,15 @@ class Chooser(ABC):
     def slack(self, scores: IntArray, adjacency: Adjacency) -> IntArray:  # noqa: ARG002 - most laws never jump
         """Return, per row, how many people must change before the choice's law could jump."""
         return np.full(scores.shape[:-1], _NEVER, dtype=np.int64)
+
+    # Most choosers leave it to a test whether the set is shown: without one they show nothing.
+    def pass_chances(self, scores: IntArray, adjacency: Adjacency) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
+        """Return the probabilities of showing and of withholding the set at each choice, where no test follows."""
+        return np.zeros(scores.shape), np.ones(scores.shape)
+
+    def passes(self, scores: IntArray, chosen: IntArray, adjacency: Adjacency, rng: Source) -> BoolArray:  # noqa: ARG002
+        """Draw, exactly, whether the set of each row's choice is shown, where no test follows."""
+        return np.zeros(len(chosen), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

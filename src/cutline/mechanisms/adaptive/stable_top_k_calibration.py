@@ -71,7 +71,7 @@ def calibrate_parts(
         raise ParameterError(
             "choose and test must be known ones",
             f"choose={choose!r}, test={test!r}",
-            f"Choose: {', '.join(CHOICES)}. Test: {', '.join(TESTS)}.",
+            f"Choose: joint, {', '.join(CHOICES)}. Test: {', '.join(TESTS)}.",
         )
     if choose == "argmax" and test not in ("table", "laplace") and choices > 1:
         raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")

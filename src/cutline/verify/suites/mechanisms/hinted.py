@@ -80,4 +80,5 @@ class HiddenHint:
         }
 
     def _tomorrow(self, cut: int) -> HintedTopK:
+        assert self.first.test is not None  # noqa: S101 - for the type checker; argmax is tested
         return HintedTopK(hint=cut, test=self.first.test, then=self.first, adjacency=self.first.adjacency)
