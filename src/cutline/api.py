@@ -13,7 +13,7 @@ from cutline.ask import Ask
 from cutline.counting import count
 from cutline.counting.question import Progress
 from cutline.grouped import GroupedRelease
-from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_max_k
+from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_bound, check_max_k
 from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
 from cutline.mechanisms.registry import default_max_k
@@ -53,6 +53,9 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         without a ledger ``"add-remove"``.
     candidates
         All items there can be, which closes the domain; may be more or fewer than ``max_k``.
+    max_items_per_user
+        Count each user in at most this many items, chosen by a rule that reads the user's own rows alone, beside the counts of
+        all; for mechanisms that need such a bound, which then find more of a long tail.
     counts
         Also release noisy counts of the set, for a fifth of the Rényi allowance.
     where
@@ -160,12 +163,14 @@ def plan(
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     k: int | None = None,
     max_k: int | None = None,
+    max_items_per_user: int | None = None,
     domain: str | None = None,
     prior: Any = None,
 ) -> Plan:
     """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
 
-    With ``domain`` "open" or "closed" (the candidates are listed) only those that can run there are compared.
+    With ``domain`` "open" or "closed" (the candidates are listed) only those that can run there are compared; with
+    ``max_items_per_user`` also those that need such a bound.
 
     Examples
     --------
@@ -176,4 +181,13 @@ def plan(
     max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
     known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
-    return compare(budget, adjacency=Adjacency.parse(adjacency), k=k, max_k=max_k, domain=domain, prior=known)
+    bound = None if max_items_per_user is None else check_bound(max_items_per_user)
+    return compare(
+        budget,
+        adjacency=Adjacency.parse(adjacency),
+        k=k,
+        max_k=max_k,
+        max_items_per_user=bound,
+        domain=domain,
+        prior=known,
+    )

@@ -23,7 +23,7 @@ import numpy as np
 
 from cutline.ask import Ask, LedgerAddress, Payment
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
-from cutline.counting.question import Grouping
+from cutline.counting.question import Columns, Grouping
 from cutline.errors import AdjacencyError, ParameterError
 from cutline.grouped import GroupedRelease, of_table
 from cutline.histogram import ClosedHistogram, Histogram, Item
@@ -269,11 +269,6 @@ def quote(
     groups: Iterable[Item] | None = None,
     max_groups_per_user: int | None = None,
     key: str | bytes | None = None,
-    user: str | None = None,
-    item: str | None = None,
-    where: str | None = None,
-    candidates: Iterable[Item] | None = None,
-    memory_limit: str | None = None,
     k: int | None = None,
     max_k: int | None = None,
     mechanism: str | None = None,
@@ -290,17 +285,23 @@ def quote(
         For a public reason only: a parameter, the caller's own lists, the ledger.
     """
     paying = {name: others.pop(name) for name in Payment.__annotations__ if name in others}
+    columns = {name: others.pop(name) for name in Columns.__annotations__ if name in others}
     grouping = None
     if any(given is not None for given in (by, groups, max_groups_per_user, key)):
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
-    question = ask(
-        user=user, item=item, where=where, candidates=candidates, memory_limit=memory_limit, grouping=grouping
-    )
+    question = ask(**columns, grouping=grouping)
     size = None if question.candidates is None else len(question.candidates)
+    bound = question.max_items_per_user
     kind, parameters = check_parameters(
-        mechanism or default_mechanism(k), closed=size is not None, candidates=size, k=k, max_k=max_k, **others
+        mechanism or default_mechanism(k, bound),
+        closed=size is not None,
+        candidates=size,
+        k=k,
+        max_k=max_k,
+        max_items_per_user=bound,
+        **others,
     )
-    terms = agree_terms(unit=user, **paying)
+    terms = agree_terms(unit=question.user, **paying)
     ranks = max_k or default_max_k(k)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
     touched = 1

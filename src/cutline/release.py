@@ -19,6 +19,7 @@ from cutline.version import __version__
 
 Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
 
+_NAMED = ("max_k", "k", "choose", "max_items_per_user")  # parameters that the sentence of a release names
 _STATED_DELTA = 1e-6  # of the sentence, when the mechanism was built from parameters and no budget says otherwise
 
 
@@ -186,7 +187,7 @@ def state_guarantee(mechanism: Mapping[str, Any], *, worst: Cost, budget: Budget
     """Return the sentence of a release whose dearest path costs ``worst``; it does not depend on the outcome."""
     epsilon, delta, releases = _stated(worst, budget)
     span = "this one release" if releases == 1 else f"all {releases} releases of this kind together"
-    parameters = ", ".join(f"{k} = {v}" for k, v in mechanism.items() if k in ("max_k", "k", "choose"))
+    parameters = ", ".join(f"{k} = {v}" for k, v in mechanism.items() if k in _NAMED)
     sentence = (
         f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {worst.adjacency.protects}; covers {span}, "
         f"whatever the outcome; {mechanism['name']} with {parameters}."

@@ -41,7 +41,7 @@ def test_the_usual_filter_costs_no_accuracy(limits):
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_every_mechanism_takes_its_share_and_no_more(limits, kind, adjacency):
     """What makes "ten releases of the usual kind" true: a tenth, at the ledger's order, on both sums."""
-    offered = {"k": 3, "max_k": 20, "candidates": 30}
+    offered = {"k": 3, "max_k": 20, "candidates": 30, "max_items_per_user": 10}
     told = {key: value for key, value in offered.items() if kind.accepts(key)}
     ready = kind.calibrate(BUDGET, limits=limits, adjacency=adjacency, **told)
     taken = charge(ready.cost, limits.order)

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from cutline.errors import ParameterError
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
 from cutline.mechanisms import MECHANISMS, Mechanism
 from cutline.mechanisms import mechanism as registered
 from cutline.privacy import Adjacency, Budget, Cost
@@ -21,13 +21,15 @@ COUNTS = {"a": 25, "b": 24, "c": 22, "d": 9, "e": 8, "f": 8, "g": 1}
 HISTOGRAMS = {
     "open": OpenHistogram.from_counts(COUNTS, max_k=MAX_K),
     "closed": ClosedHistogram.from_counts(COUNTS),
+    "bounded": BoundedHistogram.from_counts(COUNTS | {"d": 21}, COUNTS, max_items_per_user=2),
 }
 CASES = [(kind.name, adjacency) for kind in MECHANISMS for adjacency in Adjacency]
 
 
 def parameters(name):
-    """Public parameters a mechanism takes: k where k is fixed, max_k where it is looked at."""
-    return {key: value for key, value in {"k": 3, "max_k": MAX_K}.items() if registered(name).accepts(key)}
+    """Public parameters a mechanism takes: k where k is fixed, max_k where it is looked at, a bound where it needs one."""
+    offered = {"k": 3, "max_k": MAX_K, "max_items_per_user": 2}
+    return {key: value for key, value in offered.items() if registered(name).accepts(key)}
 
 
 def build(name, adjacency, budget=BUDGET, **public):

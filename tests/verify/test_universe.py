@@ -7,7 +7,8 @@ import pytest
 
 from cutline.privacy import Adjacency
 from cutline.verify import checks
-from cutline.verify.universe import BallotBoxes, Counts, Histograms, all_counts, neighbours
+from cutline.verify.suites.mechanisms.bounded import PopularItems
+from cutline.verify.universe import BallotBoxes, BoundedHistograms, Counts, Histograms, all_counts, neighbours
 
 
 def test_sizes_are_those_of_the_proof():
@@ -25,6 +26,11 @@ def test_the_size_is_the_number_of_pairs(adjacency):
     universes = [BallotBoxes(teachers=t, labels=c, adjacency=adjacency) for t, c in sizes]
     universes += [Counts(items=c, largest=t, adjacency=adjacency) for t, c in ((16, 2), (6, 3))]
     universes += [Histograms.named(name, adjacency, max_k=3) for name in ("open 3 x 4", "closed 2 x 24", "open 1 x 6")]
+    universes += [
+        BoundedHistograms(items=n, largest=h, bound=bound, more=more, adjacency=adjacency)
+        for n, h, bound, more in ((3, 2, 1, 0), (3, 3, 2, 0), (2, 2, 1, 1), (2, 1, 4, 2))
+    ]
+    universes += [PopularItems(users=3, adjacency=adjacency)]
     for universe in universes:
         first, second = universe.pairs()
         assert universe.size == len(first) == len(second)
@@ -41,6 +47,32 @@ def test_neighbours_are_exactly_the_relation():
                 step = b - a
                 one_way = (step >= 0).all() or (step <= 0).all()
                 near = np.abs(step).max() == 1 and (adjacency is Adjacency.REPLACE or one_way)
+                assert ((i, j) in found) == near
+
+
+def ballots():
+    """Every way in which one user can vote for two items and count in at most one of them."""
+    for votes in product((0, 1), repeat=2):
+        for kept in product((0, 1), repeat=2):
+            if sum(kept) <= 1 and all(k <= v for k, v in zip(kept, votes, strict=True)):
+                yield np.array(kept), np.array(votes)
+
+
+def test_neighbouring_bounded_histograms_are_exactly_the_relation():
+    for adjacency in Adjacency:
+        universe = BoundedHistograms(items=2, largest=2, bound=1, more=1, adjacency=adjacency)
+        rows = [np.array(row) for row in universe._rows()]  # of (bounded, full - bounded)
+        first, second = universe.pairs()
+        found = set(zip(first.tolist(), second.tolist(), strict=True))
+        before = [(np.zeros(2, int), np.zeros(2, int))] if adjacency is Adjacency.ADD_REMOVE else list(ballots())
+        moves = {
+            tuple(np.concatenate([new[0] - old[0], new[1] - old[1]]).tolist()) for old in before for new in ballots()
+        }
+        moves |= {tuple(-n for n in move) for move in moves}
+        for i, a in enumerate(rows):
+            for j, b in enumerate(rows):
+                bounded, full = b[:, 0] - a[:, 0], b.sum(axis=1) - a.sum(axis=1)
+                near = i != j and tuple(np.concatenate([bounded, full]).tolist()) in moves
                 assert ((i, j) in found) == near
 
 

@@ -41,6 +41,12 @@ MaxK = Annotated[
     int | None,
     typer.Option(metavar="N", help="How many ranks are looked at.  [default: 100, with --k max(100, 10 k)]"),
 ]
+MaxItems = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D", help="Count each user in at most D items, to find more of a long tail.  [default: in all]"
+    ),
+]
 MinK = Annotated[int | None, typer.Option(metavar="N", help="The smallest cut that can come out.  [default: 1]")]
 Target = Annotated[int | None, typer.Option(metavar="K", help="The cut wished for; needs --weight.")]
 Weight = Annotated[float | None, typer.Option(metavar="W", help="How much gap one rank away from --target is worth.")]

@@ -34,6 +34,7 @@ def plan(
     releases: o.Releases = 1,
     k: o.K = None,
     max_k: o.MaxK = None,
+    max_items_per_user: o.MaxItems = None,
     adjacency: o.Adjacency = "add-remove",
     domain: OnDomain = None,
     prior: Prior = None,
@@ -59,7 +60,15 @@ def plan(
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     known = None if prior is None else read_counts(prior)
     with working("Calibrating every mechanism"):
-        found = compare(budget, adjacency=adjacency, k=k, max_k=max_k, domain=domain, prior=known)
+        found = compare(
+            budget,
+            adjacency=adjacency,
+            k=k,
+            max_k=max_k,
+            max_items_per_user=max_items_per_user,
+            domain=domain,
+            prior=known,
+        )
     if as_json:
         print_json(found.to_dict())
         return

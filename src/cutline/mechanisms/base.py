@@ -47,7 +47,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     ordered: ClassVar[bool]  # whether the released items come in an order that means something
-    domains: ClassVar[tuple[str, ...]]  # "open", "closed" or both
+    domains: ClassVar[tuple[str, ...]]  # "open", "closed", "bounded": which histograms it takes
     reference: ClassVar[str]  # key in docs/references.md
     cost_rule: ClassVar[str]  # how one use is charged, in a few words
     parameters: ClassVar[tuple[Parameter, ...]]  # what `calibrate` takes beside budget, adjacency and limits

@@ -161,6 +161,10 @@ def calibrate_with_counts(
     ``counted`` is the largest set that can go out, and ``counts_share`` what the counts take of the Rényi limit. The other
     parameters are those of ``kind.calibrate``.
     """
+    if kind.domains == ("bounded",) and not kind.accepts("k"):
+        raise ParameterError(
+            "noisy counts are for a set of limited size", f"{kind.name}, without k", "Pass k, or leave counts out."
+        )
     if not 0 < counts_share < 1:
         raise ParameterError("counts_share must be above 0 and below 1", f"counts_share={counts_share}", "Try 0.2.")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
+from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, OpenHistogram
 
 FARTHEST = 1 << 30
 
@@ -32,6 +32,7 @@ def one_gap(
     k: int | None = None,
     success: float = 0.9,
     closed: bool = False,
+    bound: int | None = None,
 ) -> int:
     r"""Return the one-gap number of a mechanism, computed from its exact law; above `FARTHEST` if no gap is enough.
 
@@ -47,12 +48,17 @@ def one_gap(
         Required probability of releasing exactly the right set.
     closed
         Ask about a closed domain of ``max_k`` candidates.
+    bound
+        Ask about counts with this bound on items per user, which is met by all users as they are.
     """
     cut = k or (max_k + 1) // 2
 
     def holds(gap: int) -> bool:
         histogram: Histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k)
-        if closed:
+        if bound is not None:
+            counts = dict.fromkeys(range(cut), gap)
+            histogram = BoundedHistogram.from_counts(counts, counts, max_items_per_user=bound)
+        elif closed:
             histogram = ClosedHistogram.from_counts(np.where(np.arange(max_k) < cut, gap, 0))
         return chance(histogram, cut) >= success
 

@@ -81,6 +81,7 @@ def plan(
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     k: int | None = None,
     max_k: int = 100,
+    max_items_per_user: int | None = None,
     domain: str | None = None,
     prior: Histogram | None = None,
 ) -> Plan:
@@ -96,6 +97,9 @@ def plan(
         How many items to release; None compares the mechanisms that find where the top ends, a number those that are given k.
     max_k
         How many counts are looked at.
+    max_items_per_user
+        In how many items one user would count at most; without it, mechanisms that need such a bound are not compared. Their
+        gap is one of bounded counts.
     domain
         ``"open"`` (any item may occur) or ``"closed"`` (the candidates are listed): only mechanisms that can run there are
         compared, and a gap is one of that domain, a closed one of ``max_k`` candidates. By default the prior's; without one
@@ -121,14 +125,19 @@ def plan(
         domain = known
     options = []
     for kind in MECHANISMS:
-        if kind.accepts("k") != (k is not None) or (domain is not None and domain not in kind.domains):
+        bound = max_items_per_user if kind.domains == ("bounded",) else None
+        runs = domain is None or domain in kind.domains or (bound is not None and domain == "open")
+        needs = kind.accepts("max_items_per_user") and bound is None
+        if kind.accepts("k") != (k is not None) or not runs or needs:
             continue
-        public = {name: value for name, value in {"k": k, "max_k": max_k}.items() if kind.accepts(name)}
+        offered = {"k": k, "max_k": max_k, "max_items_per_user": bound}
+        public = {name: value for name, value in offered.items() if kind.accepts(name)}
         for parameters in kind.variants:
             mechanism = kind.calibrate(budget, adjacency=adjacency, **public, **parameters)
             closed = domain == "closed" or "open" not in kind.domains
             gap_50, gap_95 = (
-                one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed) for success in (0.5, 0.95)
+                one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed, bound=bound)
+                for success in (0.5, 0.95)
             )
             option = Option(
                 mechanism=kind.name,
@@ -136,7 +145,7 @@ def plan(
                 domains=kind.domains,
                 gap_50=None if gap_50 > FARTHEST else gap_50,
                 gap_95=None if gap_95 > FARTHEST else gap_95,
-                recall=None if prior is None else expected_recall(mechanism, prior, max_k=max_k, k=k),
+                recall=None if prior is None or bound else expected_recall(mechanism, prior, max_k=max_k, k=k),
             )
             options.append(option)
     ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))

@@ -13,8 +13,11 @@ from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
 from cutline.mechanisms.closed.subset import SubsetEM
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
+from cutline.mechanisms.open.find_then_choose import FindThenChoose
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.mechanisms.open.peel_then_test import PeelThenTest
+from cutline.mechanisms.open.table_threshold import TableThreshold
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget
 
@@ -25,6 +28,9 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     StableTopKFixed,
     PeelingEM,
     PermuteAndFlip,
+    FindThenChoose,
+    PeelThenTest,
+    TableThreshold,
     LimitedRounds,
     LimitedDomain,
     TopStable,
@@ -76,6 +82,15 @@ def check_parameters(
     kind = mechanism(name)
     if max_k is not None:
         check_max_k(max_k)
+    bound = declared.get("max_items_per_user")
+    if kind.domains == ("bounded",):
+        if bound is None or closed:
+            raise DomainError(
+                f"{name} works on an open domain with a bound on items per user",
+                f"max_items_per_user={bound}" + (" and candidates" if closed else ""),
+                "Pass max_items_per_user, and no candidates.",
+            )
+        closed = None
     domain = "closed" if closed else "open"
     if closed is not None and domain not in kind.domains:
         raise DomainError(
@@ -107,6 +122,8 @@ def default_max_k(k: int | None) -> int:
     return max(100, 10 * k) if isinstance(k, int) else 100
 
 
-def default_mechanism(k: int | None) -> str:
-    """Return the mechanism for an open question, or for a told k."""
+def default_mechanism(k: int | None, max_items_per_user: int | None = None) -> str:
+    """Return the mechanism for an open question, or for a told k; another one if each user counts in a few items only."""
+    if max_items_per_user is not None:
+        return "table-threshold" if k is None else "find-then-choose"
     return "stable-top-k" if k is None else "test-first"

@@ -11,7 +11,7 @@ from cutline.privacy.curves.bit_table import BitTable
 from cutline.privacy.curves.bounded_range import BoundedRange, LimitedDomainDraws
 from cutline.privacy.curves.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
 from cutline.privacy.curves.gaussian_bit import GaussianBit
-from cutline.privacy.curves.pure import Pure
+from cutline.privacy.curves.pure import OneOrder, Pure
 from cutline.privacy.rounding import largest
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "GaussianBit",
     "LimitedDomainDraws",
     "NoisyMaxGaussian",
+    "OneOrder",
     "Pure",
     "Use",
     "largest",

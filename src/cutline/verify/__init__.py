@@ -14,11 +14,13 @@ from cutline.verify.check import Check, Report
 from cutline.verify.run import run_checks
 from cutline.verify.suites import aggregators
 from cutline.verify.suites.mechanisms import (
+    bounded,
     closed_domain,
     fixed_k,
     hinted,
     joint_stable,
     limited_domain,
+    peel_then_test,
     stable_top_k,
     top_stable,
 )
@@ -32,6 +34,9 @@ SUITES: dict[str, Callable[[], list[Check]]] = {
     "stable-top-k-fixed": fixed_k.stable_top_k_fixed,
     "peeling-em": closed_domain.peeling_em,
     "permute-and-flip": closed_domain.permute_and_flip,
+    "find-then-choose": bounded.find_then_choose,
+    "peel-then-test": peel_then_test.checks,
+    "table-threshold": bounded.table_threshold,
     "limited-rounds": limited_domain.limited_rounds,
     "limited-domain": limited_domain.limited_domain,
     "top-stable": top_stable.checks,

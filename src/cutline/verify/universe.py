@@ -1,15 +1,15 @@
 r"""Every small input of one kind, and every ordered pair of neighbours among them.
 
 A universe is named by a few public numbers and is only listed when a check runs, so that how many pairs there are is known
-before anything is enumerated. There are three: histograms over a few items; ballot boxes of a few teachers; and plain
-counts, which are the votes of more teachers than boxes can be listed for.
+before anything is enumerated. There are four: histograms over a few items; histograms with a bound on items per user; ballot
+boxes of a few teachers; and plain counts, which are the votes of more teachers than boxes can be listed for.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.histogram import ClosedHistogram, Histogram, OpenHistogram
+from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, OpenHistogram
 from cutline.privacy import Adjacency
 
 Pairs: TypeAlias = tuple[IntArray, IntArray]
@@ -91,6 +91,83 @@ class Histograms(Counts):
         if self.domain == "closed":
             return ClosedHistogram.from_counts(counts)
         return OpenHistogram.from_counts(counts, max_k=self.max_k)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedHistograms(Universe):
+    """All bounded histograms over a few items, and the full counts beside them.
+
+    Bounded counts are up to ``largest``, full ones up to ``more`` above them. One user votes for any items, and counts in at
+    most ``bound`` of them, whichever: so an item's bounded count never moves unless its full one may. The histograms say that
+    the bound is 1, which every mechanism takes: what it was made for is its own claim.
+    """
+
+    items: int
+    largest: int
+    bound: int
+    more: int = 0
+
+    @property
+    def size(self) -> int:
+        # Of one item: in how many of its states each move is possible. Then items one by one, by how many rose and fell.
+        ways = Counter({(0, 0): 1})
+        for _ in range(self.items):
+            after: Counter[tuple[int, int]] = Counter()
+            for (up, down), n in ways.items():
+                for rise, add in self._moves():
+                    states = len(self._states_with(rise, add))
+                    after[up + (rise > 0), down + (rise < 0)] += n * states
+            ways = after
+        states = ((self.largest + 1) * (self.more + 1)) ** self.items
+        within = sum(n for (up, down), n in ways.items() if max(up, down) <= self.bound)
+        return int((within - states) * (1 if self.adjacency is Adjacency.REPLACE else 2))
+
+    def inputs(self) -> tuple[BoundedHistogram, ...]:
+        return tuple(map(self._build, self._rows()))
+
+    def pairs(self) -> Pairs:
+        states = self._states()
+        place = {state: n for n, state in enumerate(states)}
+        base = len(states)
+        # Per item: from which state to which, and how its bounded count moves.
+        steps = [
+            (place[h, m], place[h + rise, m + add], rise)
+            for rise, add in self._moves()
+            for h, m in self._states_with(rise, add)
+        ]
+        first = second = rose = fell = np.zeros(1, dtype=np.int64)
+        one, other, moved = (np.array(column, dtype=np.int64) for column in zip(*steps, strict=True))
+        for _ in range(self.items):
+            first = (first[:, None] * base + one).reshape(-1)
+            second = (second[:, None] * base + other).reshape(-1)
+            rose = (rose[:, None] + (moved > 0)).reshape(-1)
+            fell = (fell[:, None] + (moved < 0)).reshape(-1)
+        kept = (np.maximum(rose, fell) <= self.bound) & (first != second)
+        first, second = first[kept], second[kept]
+        if self.adjacency is Adjacency.REPLACE:  # both directions are already among the moves
+            return first, second
+        return np.concatenate([first, second]), np.concatenate([second, first])
+
+    def _moves(self) -> list[tuple[int, int]]:
+        """Return how the bounded count of one item can move, and by how much more the full one does."""
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            return [(0, 0), (0, 1), (1, 0)]
+        return [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, -1), (-1, 1)]
+
+    def _states(self) -> list[tuple[int, int]]:
+        return list(product(range(self.largest + 1), range(self.more + 1)))
+
+    def _states_with(self, rise: int, add: int) -> list[tuple[int, int]]:
+        """Return the states of one item, its bounded count and what is above it, in which this move is possible."""
+        return [(h, m) for h, m in self._states() if 0 <= h + rise <= self.largest and 0 <= m + add <= self.more]
+
+    def _rows(self) -> Iterator[tuple[tuple[int, int], ...]]:
+        return product(self._states(), repeat=self.items)
+
+    def _build(self, row: tuple[tuple[int, int], ...]) -> BoundedHistogram:
+        bounded = {name: h for name, (h, _) in zip(ascii_lowercase, row, strict=False)}
+        full = {name: h + m for name, (h, m) in zip(ascii_lowercase, row, strict=False)}
+        return BoundedHistogram.from_counts(full, bounded, max_items_per_user=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

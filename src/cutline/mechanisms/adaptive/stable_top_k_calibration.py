@@ -222,7 +222,7 @@ class _Study:
             offset = self._offset(limits.delta)
             sigma = _sigma(limits.order, rdp, offset, self.adjacency)
             return lambda gap: float(ndtr((gap - change) / sigma - offset))
-        steps, logits = _table_profile(limits.order, rdp, limits.delta)
+        steps, logits = table_profile(limits.order, rdp, limits.delta)
         return lambda gap: _logistic(float(np.interp((gap - margin) / margin, steps, logits)))
 
 
@@ -246,7 +246,7 @@ def _logistic(t: float) -> float:
     return 1 / (1 + math.exp(-t)) if t > -700 else 0.0
 
 
-def _table_profile(order: float, rdp: float, delta: float) -> tuple[list[float], list[float]]:
+def table_profile(order: float, rdp: float, delta: float) -> tuple[list[float], list[float]]:
     """Return distances and the log-odds of passing there: the table itself, or its curve where it is very long."""
     start = [_logit(p) for p in islice(biases(delta, order=order, rdp=rdp, stop=_HIGH_ENOUGH), _LONG_TABLE)]
     if start[-1] >= _logit(1 - _HIGH_ENOUGH):

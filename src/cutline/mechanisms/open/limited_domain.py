@@ -178,7 +178,7 @@ class LimitedDomain(Mechanism):
             level = after
         return law | {groups.named(ranks): p for ranks, p in level}
 
-    def _chances(self, groups: _Groups) -> dict[tuple[int, ...], tuple[float, list[float]]]:
+    def _chances(self, groups: Groups) -> dict[tuple[int, ...], tuple[float, list[float]]]:
         """Return, for each state (members used per group), the chance of the bottom and of one member of each group."""
         sizes = groups.members[:-1].tolist()
         states: list[tuple[int, ...]] = [()]
@@ -204,7 +204,7 @@ class LimitedDomain(Mechanism):
             return 0.0
         rate = float(self._rate)
         counts = np.repeat(groups.scores[:-1], groups.members[:-1].astype(np.int64)).astype(np.float64)
-        bottom = rate * float(groups.scores[-1]) + math.log(self._bottom)
+        bottom = rate * float(groups.scores[-1]) + (math.log(self._bottom) if self._bottom else -math.inf)
         others = np.append(rate * counts[size:], bottom)
         total = float(np.logaddexp.reduce(others))
         chance = all_before(rate * counts[:size] - total)
@@ -238,14 +238,14 @@ class LimitedDomain(Mechanism):
             "Leave the candidates out, or use peeling-em.",
         )
 
-    def _groups(self, histogram: Histogram) -> _Groups:
+    def _groups(self, histogram: Histogram) -> Groups:
         """Return the candidates as groups of equal counts, the bottom last."""
         histogram = self._require_open(histogram)
         histogram.gaps(self.max_k)  # refuses a histogram counted with a smaller max_k
         items = histogram.top(self.max_k)
         counts = histogram.counts[: len(items)]
         values, sizes = np.unique(counts, return_counts=True)
-        return _Groups(
+        return Groups(
             items=items,
             scores=np.append(values[::-1], histogram.counts[self.max_k] + self._margin),
             members=np.array([*sizes[::-1].tolist(), self._bottom], dtype=object),
@@ -255,7 +255,7 @@ class LimitedDomain(Mechanism):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class _Groups:
+class Groups:
     """Candidates by rank in groups of equal counts; scores and members have one more entry, the bottom's."""
 
     items: tuple[Item, ...]

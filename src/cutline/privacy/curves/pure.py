@@ -1,4 +1,4 @@
-"""The Rényi curve of pure differential privacy, and nothing else known about the mechanism."""
+"""The curves of steps of which one number is known: pure differential privacy, and a bound at one Rényi order."""
 
 from __future__ import annotations
 
@@ -53,6 +53,34 @@ class Pure:
         """Return the exact curve of randomised response, rounded up."""
         check_order(order)
         return self.epsilon if order == math.inf else _exact(self.epsilon, order)
+
+
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOrder:
+    r"""A step whose cost is known at one Rényi order: the dearest of several paths that were priced there.
+
+    **Privacy.** Divergences grow with the order, so the bound holds at every lower order too; above it nothing is known.
+
+    Examples
+    --------
+    >>> step = OneOrder(order=8.0, bound=0.5)
+    >>> step.rdp(8.0), step.rdp(2.0), step.rdp(9.0)
+    (0.5, 0.5, inf)
+    """
+
+    kind: ClassVar[str] = "one-order"
+    order: float
+    bound: float
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        check_positive("bound", self.bound)
+
+    def rdp(self, order: float) -> float:
+        """Return the bound, up to its own order."""
+        check_order(order)
+        return self.bound if order <= self.order else math.inf
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,259 @@
+r"""The top k of an open domain, drawn first and tested once: one coin decides whether all that was drawn may be shown.
+
+Limited Domain keeps items that only one neighbour has out of its list by a bottom element of weight ``max_k / delta``. Here
+they may be drawn, but what was drawn is shown only if every item of it stands clear of the first count that was left out. That
+is one question about one number, for which a bit table is the best answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cutline.errors import DomainError, ParameterError
+from cutline.histogram import Histogram, Item, OpenHistogram
+from cutline.mechanisms.adaptive.gap_tests import TableTest
+from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
+from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_window, declare, resolve_max_k
+from cutline.mechanisms.calibration import FAILURE, INSIDE, approximate_step, log_odds_needed, spend
+from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_positive
+from cutline.privacy.rounding import fraction_down
+from cutline.release import Law, Outcome
+from cutline.sampling import Source, bernoulli
+
+_TEST = 0.2  # what the test gets of the Rényi limit; the draws get the rest
+_CLEAR = 0.9  # the bottom is where the test passes this often
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeelThenTest(Mechanism):
+    r"""The top items of an open domain, at most k of them, in the order drawn; or nothing.
+
+    Candidates are ``max_k`` slots: the seen items of the first ranks, and empty slots of count 0 if fewer were seen; and a
+    bottom element, ``c + c bottom`` above the first count left out, c = 1 (ADD_REMOVE) or 2 (REPLACE), that weighs as much as
+    ``max_k`` slots of its count. k times one is drawn without replacement with probability proportional to
+    ``exp(epsilon * count / c)``; drawing the bottom ends the list. Then one coin, whose bias depends on how far the lowest item
+    of the list is above the first count left out, decides whether the list goes out, without its empty slots. If not, nothing
+    is shown. An empty list needs no coin.
+
+    **Privacy.** ``k R_BR(a, epsilon)`` and the table's cost, outside the table's first value; all of it is charged whatever
+    happens, since the draws stay hidden when the list is withheld [docs/proofs/peel-then-test.md].
+
+    Parameters
+    ----------
+    k
+        How many items at most.
+    max_k
+        How many ranks may be candidates; public, at least k.
+    epsilon
+        Of one draw.
+    table
+        The coin's bias at each distance; its first value is the chance where an item could be missing on a neighbour.
+    bottom
+        At which distance the bottom stands; None for no bottom.
+
+    Examples
+    --------
+    >>> from cutline.sampling import SeededSource
+    >>> mechanism = PeelThenTest.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3, max_k=20)
+    >>> counts = OpenHistogram.from_counts({"a": 340, "b": 270, "c": 200, "d": 12, "e": 11}, max_k=20)
+    >>> mechanism.release(counts, rng=SeededSource(0)).items
+    ('a', 'b', 'c')
+    """
+
+    name: ClassVar[str] = "peel-then-test"
+    ordered: ClassVar[bool] = True
+    domains: ClassVar[tuple[str, ...]] = ("open",)
+    reference: ClassVar[str] = "DR19"
+    cost_rule: ClassVar[str] = "k bounded-range steps and one coin + delta"
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "test_share", required=("k",))
+
+    k: int
+    max_k: int
+    epsilon: float
+    table: BitTable
+    bottom: int | None
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        object.__setattr__(self, "k", check_k(self.k))
+        check_window(self.k, self.max_k)
+        check_positive("epsilon", self.epsilon)
+        TableTest(table=self.table)  # checks where it starts
+        if self.bottom is not None and not self.bottom >= 0:
+            raise ParameterError("bottom must be a distance of at least 0", f"bottom={self.bottom}", "Or None.")
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        limits: Filter | None = None,
+        k: int,
+        max_k: int | None = None,
+        test_share: float = _TEST,
+    ) -> Self:
+        r"""Calibrate as `Mechanism.calibrate` says.
+
+        The Rényi order and the share of delta minimise the one-gap number: how far k equal counts must stand above all others
+        so that exactly they come out. ``test_share`` is what the test gets of the Rényi limit. By default ``max_k`` is
+        ``max(100, 10 k)``.
+        """
+        ranks = resolve_max_k(k, max_k)
+        adjacency = Adjacency(adjacency)
+        if not 0 < test_share <= 0.5:
+            raise ParameterError(
+                "test_share must be above 0 and at most 0.5", f"test_share={test_share}", f"Try test_share={_TEST}."
+            )
+
+        def build(limits: Filter, kind: type[Self] = cls) -> Self:
+            table = BitTable.stability(order=limits.order, rdp=test_share * limits.rdp, delta=limits.delta)
+            left = (Fraction(limits.rdp) - Fraction(table.rdp(limits.order))) / k * Fraction(INSIDE)
+            step = BoundedRange.within(order=limits.order, rdp=fraction_down(left))
+            clear = next((n for n, p in enumerate(table.values) if p >= _CLEAR), len(table.values) - 1)
+            return kind(
+                k=k,
+                max_k=ranks,
+                epsilon=step.epsilon,
+                table=table,
+                bottom=clear,
+                adjacency=adjacency,
+                budget=budget,
+            )
+
+        return spend(budget, limits, needed=lambda limits: _gap_needed(limits, k, ranks, test_share), build=build)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of one release; the same whatever comes out."""
+        draws = self.k * Cost.of(BoundedRange(epsilon=self.epsilon), adjacency=self.adjacency)
+        return draws + TableTest(table=self.table).cost(self.adjacency)
+
+    def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
+        counts = self._require_open(histogram)
+        ranks = self.draws.ranks(counts, source)
+        passed = not ranks or bool(bernoulli([self.passing(counts, ranks)], rng=source)[0])
+        return self.outcome(self._named(counts, ranks) if passed else None), self.cost
+
+    def outcome(self, items: tuple[Item, ...] | None) -> Outcome:
+        """Return the outcome in which this list goes out, or nothing does."""
+        return Outcome(items=items, k=self.k, steps=("peel", "test"))
+
+    @property
+    def draws(self) -> Draws:
+        """What draws the list."""
+        height = 0 if self.bottom is None else self.adjacency.count_range * (1 + self.bottom)
+        return Draws(
+            k=self.k,
+            max_k=self.max_k,
+            epsilon=self.epsilon,
+            delta=0.5,  # not used: nothing is excluded by weight
+            height=height,
+            weight=0 if self.bottom is None else int(self.max_k),
+            adjacency=self.adjacency,
+        )
+
+    def passing(self, histogram: OpenHistogram, ranks: Sequence[int]) -> float:
+        """Return the probability that a list of these ranks goes out; ranks past the seen items are empty slots."""
+        lowest = max(ranks, default=0)  # ranks are by count
+        distance = self.distance(int(histogram.counts[lowest] - histogram.counts[self.max_k]))
+        return float(self.table(np.array([distance]))[0])
+
+    def distance(self, above: int) -> int:
+        """Return the distance to instability of an item so far above the first count left out."""
+        return int(self.adjacency.distance(np.array([above]))[0])
+
+    def law(self, histogram: Histogram) -> Law:
+        counts = self._require_open(histogram)
+        law: dict[Outcome, float] = {}
+        for ranks, p in self.draws.law_of_ranks(counts).items():
+            passing = self.passing(counts, ranks) if ranks else 1.0
+            for outcome, chance in (
+                (self.outcome(self._named(counts, ranks)), passing),
+                (self.outcome(None), 1 - passing),
+            ):
+                law[outcome] = law.get(outcome, 0.0) + p * chance
+        return law
+
+    def chance(self, histogram: Histogram, k: int) -> float:
+        """Return the probability that exactly the top ``k`` go out, in any order; listed from the law if they are fewer."""
+        counts = self._require_open(histogram)
+        if k == self.k <= len(counts.items):
+            return self.draws.chance(counts, k) * self.passing(counts, range(k))
+        top = frozenset(counts.top(k))
+        return math.fsum(p for outcome, p in self.law(counts).items() if frozenset(outcome.items or ()) == top)
+
+    def public_parameters(self) -> dict[str, Any]:
+        return {"k": self.k, "max_k": int(self.max_k), "epsilon": self.epsilon, "bottom": self.bottom}
+
+    def _require_open(self, histogram: Histogram) -> OpenHistogram:
+        """Return the histogram, or raise if its domain is not open or has too few counts."""
+        histogram.gaps(self.max_k)
+        if isinstance(histogram, OpenHistogram):
+            return histogram
+        raise DomainError(
+            f"{self.name} works on a domain that is open",
+            "a domain that is closed",
+            "Leave the candidates out, or use peeling-em.",
+        )
+
+    def _named(self, histogram: OpenHistogram, ranks: Sequence[int]) -> tuple[Item, ...]:
+        return tuple(histogram.items[rank] for rank in ranks if rank < len(histogram.items))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws(LimitedDomain):
+    """The draws of Limited Domain among slots, empty ones included, with a bottom that has another place and weight.
+
+    Parameters
+    ----------
+    height
+        How far the bottom is above the first count left out.
+    weight
+        How many slots of its count it weighs as much as.
+    """
+
+    height: int
+    weight: int
+
+    @property
+    def _margin(self) -> int:
+        return self.height
+
+    @property
+    def _bottom(self) -> Fraction:
+        return Fraction(self.weight)
+
+    def _groups(self, histogram: Histogram) -> Groups:
+        counts = self._require_open(histogram)
+        # Every slot is named by its rank; those past the seen items are empty, with count 0.
+        slots = OpenHistogram(items=tuple(range(self.max_k)), counts=counts.counts, max_k=counts.max_k)
+        return LimitedDomain._groups(self, slots)  # super() does not see through slots
+
+    def ranks(self, histogram: OpenHistogram, rng: Source) -> tuple[int, ...]:
+        """Draw one list of ranks."""
+        return tuple(int(str(rank)) for rank in self.sample(histogram, 1, rng=rng)[0])
+
+    def law_of_ranks(self, histogram: OpenHistogram) -> dict[tuple[int, ...], float]:
+        """Return the exact law of the list of ranks."""
+        return {tuple(int(str(rank)) for rank in ranks): p for ranks, p in self.law_of_lists(histogram).items()}
+
+
+def _gap_needed(limits: Filter, k: int, max_k: int, share: float) -> float:
+    """Return the one-gap number within these limits, in units of the count range and roughly: draws and test pass in turn."""
+    epsilon = approximate_step(limits.order, (1 - share) * limits.rdp / k)
+    if not (epsilon > 0 and limits.delta > 0):
+        return FAILURE
+    steps, logits = table_profile(limits.order, share * limits.rdp, limits.delta)
+    clear = math.log(_CLEAR / (1 - _CLEAR))
+    if logits[-1] < clear:
+        return FAILURE
+    return float(np.interp(clear, logits, steps)) + (math.log(2 * max_k) + log_odds_needed(k)) / epsilon
