@@ -3,6 +3,7 @@ import pickle
 import struct
 import warnings
 import weakref
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -288,6 +289,16 @@ def test_equal_seeds_give_equal_students_and_the_system_gives_others():
     [
         ({"n_teachers": 0}, "n_teachers must be a whole number"),
         ({"n_teachers": 2.5}, "n_teachers must be a whole number"),
+        ({"n_teachers": Decimal(30)}, "n_teachers must be a whole number"),
+        ({"n_teachers": 2**63}, "n_teachers must be at most"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"n_jobs": 1.5}, "n_jobs must be"),
+        ({"n_jobs": "2"}, "n_jobs must be"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": Decimal(3)}, "random_state must be"),
+        ({"limit": Decimal(2)}, "limit must be a whole number"),
+        ({"aggregator": None}, "registered name, or an Aggregator"),
+        ({"missing": np.array(["skip", "mark"])}, "missing must be skip or mark"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"delta": 2.0}, "delta"),
         ({"adjacency": "both"}, "adjacency must be"),
@@ -318,7 +329,7 @@ def test_public_mistakes_are_refused_before_a_record_is_seen(changed, rule, monk
     def never(*_, **__):
         raise AssertionError("records were read")
 
-    monkeypatch.setattr("cutline.pate.classifier.read_records", never)
+    monkeypatch.setattr("cutline.pate.teachers.read_records", never)
     with pytest.raises(ParameterError, match=rule):
         fitted(**changed)
 
@@ -385,7 +396,7 @@ def test_a_ledger_that_cannot_pay_refuses_before_a_record_is_seen(books, monkeyp
     def never(*_, **__):
         raise AssertionError("records were read")
 
-    monkeypatch.setattr("cutline.pate.classifier.read_records", never)
+    monkeypatch.setattr("cutline.pate.teachers.read_records", never)
     with pytest.raises(BudgetError, match="budget"):
         paid(books, epsilon=8.0)
     with pytest.raises(AdjacencyError):

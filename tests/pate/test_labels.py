@@ -2,11 +2,16 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pytest
 
+from cutline.errors import ParameterError
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.pate.aggregators.stable_sets import StableMajority
+from cutline.pate.label import label
 from cutline.pate.labels import state_label_guarantee
 from cutline.privacy import BitTable, Budget, Cost
 from cutline.release import digits_up
@@ -69,3 +74,29 @@ def test_the_guarantee_can_be_said_before_any_vote():
     vote = OptimalVote.calibrate(Budget(epsilon=1.0, delta=1e-6, releases=4), teachers=50, labels=2)
     before = state_label_guarantee(vote.describe(), cost=4 * vote.cost, budget=vote.budget, queries=4, seeded=False)
     assert vote.release(np.full((4, 2), 20)).guarantee == before
+
+
+BALLOTS = np.zeros((30, 2, 3), dtype=int)
+
+
+@pytest.mark.parametrize("whole", [30, np.int8(30), np.uint64(30), np.int64(40)])
+def test_teachers_are_any_whole_number_that_is_large_enough(whole):
+    assert label(BALLOTS, teachers=whole, aggregator="pate-gaussian").mechanism["teachers"] == int(whole)
+
+
+@pytest.mark.parametrize(
+    "odd", [30.0, np.float64(30), Decimal(30), Fraction(30), "30", True, [30], np.nan, 2**24 + 1, 2**63, 0]
+)
+@pytest.mark.parametrize("name", ["teachers", "limit"])
+def test_other_numbers_are_refused_in_our_words(name, odd):
+    if name == "limit" and isinstance(odd, int) and odd > 1:  # more than there are labels is no limit, and no mistake
+        assert label(BALLOTS, limit=odd).mechanism["limit"] == odd
+        return
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        label(BALLOTS, **{name: odd})
+
+
+@pytest.mark.parametrize("odd", [None, 3, Decimal(3), np.array([3, 4]), OptimalVote])
+def test_an_aggregator_is_a_name_or_an_aggregator(odd):
+    with pytest.raises(ParameterError, match="registered name, or an Aggregator"):
+        label(BALLOTS, aggregator=odd)

@@ -118,11 +118,23 @@ def test_sparse_rows_are_spelled_like_dense_ones():
     assert list(row_bytes(twice.tocsr())) == list(row_bytes(dense[:1]))
 
 
+@pytest.mark.parametrize("newcomer", [None, "x17", 2.5])
+@pytest.mark.parametrize("numbers", [[7, 8], [2**60 + 1, 2**53 + 3], [7.0, 8.5]])
+def test_the_type_of_a_column_of_ids_may_come_from_one_person(newcomer, numbers):
+    """A missing id makes floats of a column, one with a letter texts: nobody else changes teachers."""
+    alone = list(id_bytes(pd.Series(numbers)))
+    assert list(id_bytes(pd.Series([*numbers, newcomer])))[:2] == alone
+    assert list(id_bytes(np.array([*numbers, newcomer])))[:2] == alone
+    assert list(id_bytes(np.array([*numbers, "x17"]).tolist()))[:2] == alone
+    padded = [f"00{number}" for number in numbers]  # as a file may have them, which are read as text or as numbers
+    assert list(id_bytes(padded)) == alone
+
+
 def test_an_id_is_spelled_by_itself():
     whole = pd.Series([7, 8])
     with_a_hole = pd.Series([7, 8, None])  # one missing id makes floats of the column
     assert list(id_bytes(with_a_hole))[:2] == list(id_bytes(whole)) == list(id_bytes(["7", "8"]))
-    missing = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")]
+    missing = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan"), "nan"]
     assert len(set(id_bytes(missing))) == 1
     assert list(id_bytes([b"x", "é", 2.5, float("inf"), True])) == [b"x", "é".encode(), b"2.5", b"inf", b"1"]
     assert len(list(id_bytes(["\ud800"]))) == 1

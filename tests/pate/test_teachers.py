@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -13,11 +14,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from cutline.errors import EngineError, ParameterError
 from cutline.pate import OptimalVote
-from cutline.pate.teachers import Shard, ballot, count_votes, fit_labels, predict_labels, rehearse
+from cutline.pate.teachers import Shard, Teachers, ballot, count_votes, fit_labels, predict_labels, rehearse
 from cutline.privacy import Budget
 
 rng = np.random.default_rng(0)
@@ -182,6 +184,83 @@ def test_randomness_that_no_parameter_controls_passes_nothing_on():
     assert after == left
 
 
+class Failing(ClassifierMixin, BaseEstimator):
+    """Fails because of one record, in a way of its own."""
+
+    def __init__(self, way=ValueError):
+        self.way = way
+
+    def fit(self, X, y):
+        if X[0, 0] == FEATURES[0, 0]:
+            raise self.way("Alice-7319")
+        return self
+
+    def predict(self, X):
+        return np.ones(len(X), dtype=int)
+
+
+@pytest.mark.parametrize("way", [ValueError, MemoryError, SystemExit, GeneratorExit])
+def test_nothing_a_teacher_raises_stops_the_others(way):
+    mixed = np.column_stack([np.arange(120) % 3 == 0]).astype(np.int8)  # a majority of zeros
+    shards = [shard(slice(0, 30), mixed), shard(slice(30, 60), mixed)]
+    assert (count_votes(Failing(way), shards, PUBLIC, aggregator=vote_of(2, labels=1)) == 1).all()
+
+
+def test_an_interrupt_carries_no_words_of_the_teacher():
+    class Interrupted(Failing):
+        def fit(self, X, y):
+            try:
+                return super().fit(X, y)
+            except ValueError as error:
+                raise KeyboardInterrupt from error
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        count_votes(Interrupted(), [shard(slice(0, 30))], PUBLIC, aggregator=vote_of(1))
+    assert caught.value.__context__ is caught.value.__cause__ is None
+
+
+def test_records_that_cannot_be_handed_out_say_nothing():
+    def broken():
+        yield shard(slice(0, 30))
+        raise ValueError("Alice-7319")
+
+    with pytest.raises(EngineError, match="withheld") as caught:
+        count_votes(GaussianNB(), broken(), PUBLIC, aggregator=vote_of(2))
+    assert caught.value.__context__ is caught.value.__cause__ is None
+
+
+def test_teachers_change_neither_the_public_examples_nor_the_template():
+    scaling = make_pipeline(StandardScaler(copy=False), LogisticRegression())
+    public, features = PUBLIC.copy(), FEATURES * 3 + 5
+    rehearse(scaling, public, labels=3)
+    given = Shard(features=features, labels=TRUTH, seed=0)
+    count_votes(scaling, [given, given], public, aggregator=vote_of(2, limit=2))
+    assert (public == PUBLIC).all()
+    assert (features == FEATURES * 3 + 5).all()
+    assert not hasattr(scaling[0], "mean_")
+
+
+def test_a_teachers_sparse_rows_are_as_wide_as_they_need():
+    """Past 2^31 numbers the whole matrix has wide indices, which liblinear refuses: every ballot would become a majority."""
+    narrow = csr_array(FEATURES)
+    wide = csr_array(FEATURES)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    seen = []
+    for matrix in (narrow, wide):
+        teachers = Teachers(
+            template=LinearSVC(),
+            features=matrix,
+            labels=TRUTH.astype(float),
+            ids=None,
+            public=csr_array(PUBLIC),
+            key=b"",
+            seeds=np.arange(3),
+        )
+        seen.append(teachers.votes(vote_of(3)))
+    assert (seen[0] == seen[1]).all()
+    assert np.ptp(seen[0]) > 0
+
+
 def test_what_teachers_warn_is_not_shown():
     hasty = MLPClassifier((4,), max_iter=1)
     with warnings.catch_warnings(record=True) as heard:
@@ -209,6 +288,39 @@ def test_a_wrong_setting_is_found_before_any_record_is_seen(teacher, says):
     assert says in str(caught.value)
 
 
+class Remembering(ClassifierMixin, BaseEstimator):
+    """Keeps what it was taught for all its copies, or draws where nobody can seed it."""
+
+    taught = np.zeros(1)
+
+    def __init__(self, draws=False):
+        self.draws = draws
+
+    def fit(self, X, y):
+        type(self).taught = self.taught + y.sum() + X.sum()
+        self.sum_ = np.random.default_rng().random() if self.draws else self.taught[0]
+        return self
+
+    def predict(self, X):
+        return (np.arange(len(X)) / len(X) < self.sum_ % 1).astype(int)
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_a_teacher_with_a_memory_of_its_own_is_refused_before_any_record_is_seen(draws):
+    with pytest.raises(ParameterError, match="own records and seed alone"):
+        rehearse(Remembering(draws), PUBLIC, labels=3)
+
+
+def test_scores_are_rehearsed_if_ballots_are_to_be_cut():
+    class Speechless(GaussianNB):
+        def predict_proba(self, X):
+            raise NotImplementedError("no probabilities")
+
+    rehearse(Speechless(), PUBLIC, labels=3)
+    with pytest.raises(ParameterError, match="no probabilities"):
+        rehearse(Speechless(), PUBLIC, labels=3, scored=True)
+
+
 def test_progress_goes_to_standard_error(capsys):
     count_votes(GaussianNB(), [shard(slice(None))] * 3, PUBLIC, aggregator=vote_of(3), progress=True)
     shown = capsys.readouterr()
@@ -232,7 +344,7 @@ def test_a_worker_that_dies_says_nothing():
 
     with pytest.raises(EngineError, match="withheld") as caught:
         count_votes(Dying(), [shard(slice(None))] * 2, PUBLIC, aggregator=vote_of(2), n_jobs=2)
-    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is caught.value.__context__ is None  # what the worker said is not even carried along
 
 
 def test_hundreds_of_labels_are_learnt_as_well_as_few():

@@ -2,18 +2,16 @@ r"""Multi-label PATE as a scikit-learn classifier: private records in, a student
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from cutline.arrays import FloatArray, IntArray
 from cutline.ask import LedgerAddress
 from cutline.errors import ParameterError
 from cutline.extras import require
-from cutline.pate.aggregators.base import Aggregator
+from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
 from cutline.pate.label import keep_unsettled, quote_labels
 from cutline.pate.labels import Labelled, state_privacy
 from cutline.pate.partition import (
@@ -22,11 +20,9 @@ from cutline.pate.partition import (
     read_features,
     read_groups,
     read_labels,
-    read_records,
-    shards,
 )
 from cutline.pate.student import Missing, check_missing, fit_student
-from cutline.pate.teachers import Shard, count_votes, rehearse
+from cutline.pate.teachers import Teachers, rehearse
 from cutline.privacy.curves.base import check_whole
 from cutline.sampling import SeededSource, SystemSource
 
@@ -83,7 +79,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     random_state
         For teachers and student; never for the noise.
     n_jobs
-        How many processes train teachers; None is one.
+        How many processes train teachers; None is one, and -1 as many as there are cores. Never threads, whatever
+        ``joblib.parallel_config`` says around.
     verbose
         Whether to show on standard error how many teachers have voted.
 
@@ -172,7 +169,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Public examples with the same features; their number is the number of queries that the budget pays for.
         groups
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
-            protected.
+            protected. What reads as a number is taken by its value: 7, 7.0 and "007" are one id.
         ledger, dataset, analyst
             As for `cutline.label`: on whose account the labels are charged, before a record is read.
 
@@ -206,10 +203,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             analyst=analyst,
             rng=source,
         )
-        rehearse(teacher, public, labels=targets.shape[1])
+        rehearse(teacher, public, labels=targets.shape[1], scored=asked.aggregator.limit is not None)
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
-        seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_teachers) + 1)
-        voters = _Teachers(
+        seeds = self._draw_seeds()
+        voters = Teachers(
             template=teacher,
             features=_match_density(features, public),
             labels=targets,
@@ -217,7 +214,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             public=public,
             key=key,
             seeds=seeds[1:],
-            n_jobs=self.n_jobs,
+            n_jobs=None if self.n_jobs is None else int(self.n_jobs),
             verbose=bool(self.verbose),
         )
         labels, unsettled = keep_unsettled(lambda: asked.run(voters))
@@ -264,8 +261,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return tags
 
     def _check_settings(self) -> None:
-        check_whole("n_teachers", self.n_teachers)
+        if check_whole("n_teachers", self.n_teachers) > MOST_TEACHERS:
+            raise ParameterError(f"n_teachers must be at most {MOST_TEACHERS:,}", f"{self.n_teachers}", "Pass fewer.")
         check_missing(self.missing)
+        if self.n_jobs is not None and (
+            isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int | np.integer) or not self.n_jobs
+        ):
+            raise ParameterError(
+                "n_jobs must be None or a whole number other than 0", f"n_jobs={self.n_jobs!r}", "-1 is all cores."
+            )
         if self.partition_key is not None and not (
             isinstance(self.partition_key, bytes) and len(self.partition_key) <= LONGEST_KEY
         ):
@@ -274,6 +278,21 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 type(self.partition_key).__name__,
                 "None draws one.",
             )
+
+    def _draw_seeds(self) -> npt.NDArray[np.int64]:
+        """Return a seed for the student and one for each teacher."""
+        try:
+            source = check_random_state(self.random_state)
+        except ValueError:
+            source = None
+        if source is None:
+            raise ParameterError(
+                "random_state must be None, a whole number from 0 to 2^32 - 1, or a RandomState",
+                f"random_state={self.random_state!r}",
+                "Try random_state=0.",
+            )
+        seeds: npt.NDArray[np.int64] = source.randint(_LARGEST_SEED, size=int(self.n_teachers) + 1)
+        return seeds
 
     def _check_teacher(self) -> Any:
         """Return the unfitted teacher, or refuse it for what it is declared to be."""
@@ -303,36 +322,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _read_examples(self, examples: Any) -> Any:
         check_is_fitted(self, "student_")
         return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class _Teachers:
-    """The teachers before they are trained: they see their records when their votes are asked for, and end with that call."""
-
-    template: Any
-    features: Any
-    labels: FloatArray
-    ids: list[Any] | None
-    public: Any
-    key: bytes
-    seeds: npt.NDArray[np.int64]
-    n_jobs: int | None
-    verbose: bool
-
-    def check(self, aggregator: Aggregator, queries: int) -> None:
-        """Accept every aggregator: it was made for these teachers and labels."""
-
-    def votes(self, aggregator: Aggregator) -> IntArray:
-        """Train every teacher on its own records and count the votes on the public examples."""
-        records = read_records(self.features, self.labels, self.ids, teachers=aggregator.teachers, key=self.key)
-
-        def one_by_one() -> Iterator[Shard]:
-            for places, seed in zip(shards(records.teacher, teachers=aggregator.teachers), self.seeds, strict=True):
-                yield Shard(features=records.features[places], labels=records.labels[places], seed=int(seed))
-
-        return count_votes(
-            self.template, one_by_one(), self.public, aggregator=aggregator, n_jobs=self.n_jobs, progress=self.verbose
-        )
 
 
 def _match_density(features: Any, public: Any) -> Any:

@@ -208,7 +208,8 @@ def quote_labels(
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)
     # Not the dataset's: an account of users who join or leave says nothing about a ballot, which a record changes arbitrarily.
-    paying["adjacency"] = own.adjacency if own is not None else paying.get("adjacency") or Adjacency.REPLACE
+    asked = paying.get("adjacency")
+    paying["adjacency"] = own.adjacency if own is not None else Adjacency.REPLACE if asked is None else asked
     terms = agree_terms(**paying)
     chosen = own or find_aggregator(str(aggregator)).calibrate(
         replace(terms.budget, releases=terms.budget.releases * queries),
@@ -232,6 +233,10 @@ def keep_unsettled(draw: Callable[[], Labels]) -> tuple[Labels, UnsettledError |
 
 
 def _check_made_for(aggregator: Aggregator, *, teachers: int, labels: int) -> Aggregator:
+    if not isinstance(aggregator, Aggregator):
+        raise ParameterError(
+            "the aggregator must be a registered name, or an Aggregator", type(aggregator).__name__, "Try optimal-vote."
+        )
     made_for = (aggregator.teachers, aggregator.labels)
     if made_for != (teachers, labels):
         raise ParameterError(

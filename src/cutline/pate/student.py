@@ -89,7 +89,7 @@ def fit_student(
 
 def check_missing(missing: str) -> None:
     """Raise if the rule for missing labels is neither skip nor mark."""
-    if missing not in ("skip", "mark"):
+    if not (isinstance(missing, str) and missing in ("skip", "mark")):
         raise ParameterError("missing must be skip or mark", f"missing={missing!r}", "Skip suits every student.")
 
 

@@ -2,9 +2,10 @@ r"""Teachers: each learns from its own records, votes on the public examples, an
 
 **Privacy.** A ballot is a function of its teacher's own records, the public examples and a seed that depends on the
 teacher's number alone. Nothing is fitted on all private records, no teacher is ever dropped, and nothing a teacher
-does can stop the others: one that cannot learn (no records, one class, an exception) votes for the majority of its
-own records. So one record changes one ballot and nothing else. What a teacher warns or raises depends on its records
-and is not shown; mistakes in the teacher's own settings are found before, by a `rehearse` on public examples.
+does can stop the others or reach them (`cutline.pate.isolation`): one that cannot learn (no records, one class, an exception)
+votes for the majority of its own records. So one record changes one ballot and nothing else. What a teacher warns or raises
+depends on its records and is not shown; mistakes in the teacher's own settings, and a teacher that remembers what was taught
+before, are found earlier, by a `rehearse` on public examples.
 
 At the end are the functions that fit a classifier and read its predictions in one shape, as scikit-learn has several; the
 student learns by them too.
@@ -12,15 +13,13 @@ student learns by them too.
 
 from __future__ import annotations
 
-import os
-import random
+import copy
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,8 @@ import numpy.typing as npt
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import EngineError, ParameterError
 from cutline.pate.aggregators.base import Aggregator
+from cutline.pate.isolation import alone, one_core, seeded_libraries, workers
+from cutline.pate.partition import read_records, shards
 
 _REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
 
@@ -41,21 +42,121 @@ class Shard:
     seed: int
 
 
-def rehearse(template: Any, public: Any, *, labels: int) -> None:
-    """Let one teacher learn made-up labels of public examples: its settings fail here, for a public reason, or never."""
+class Tally(Protocol):
+    """What becomes of ballots where they are cast; the tallies of all teachers are added up."""
+
+    @property
+    def teachers(self) -> int:
+        """How many teachers there are."""
+        ...
+
+    @property
+    def scored(self) -> bool:
+        """Whether ballots come with their scores."""
+        ...
+
+    def blank(self, queries: int) -> IntArray:
+        """Return the tally of no ballot at all."""
+        ...
+
+    def add(self, tally: IntArray, teacher: int, votes: Int8Array, scores: FloatArray | None) -> None:
+        """Add one teacher's ballot, (examples, labels)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteTally:
+    """Counts ballots as an aggregator does; no two exist at a time in one process."""
+
+    aggregator: Aggregator
+
+    @property
+    def teachers(self) -> int:
+        return self.aggregator.teachers
+
+    @property
+    def scored(self) -> bool:
+        return self.aggregator.limit is not None
+
+    def blank(self, queries: int) -> IntArray:
+        return np.zeros((queries, self.aggregator.width), dtype=np.int64)
+
+    def add(self, tally: IntArray, teacher: int, votes: Int8Array, scores: FloatArray | None) -> None:  # noqa: ARG002
+        tally += self.aggregator.tally(votes[None], None if scores is None else scores[None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Teachers:
+    """The teachers before they are trained: they see their records when their votes are asked for, and end with that call."""
+
+    template: Any
+    features: Any
+    labels: FloatArray
+    ids: list[Any] | None
+    public: Any
+    key: bytes
+    seeds: npt.NDArray[np.int64]  # one a teacher
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def check(self, aggregator: Aggregator, queries: int) -> None:
+        """Accept every aggregator: it was made for these teachers and labels."""
+
+    def votes(self, aggregator: Aggregator) -> IntArray:
+        """Train every teacher on its own records and count the votes on the public examples."""
+        return self.poll(VoteTally(aggregator=aggregator))
+
+    def poll(self, tally: Tally) -> IntArray:
+        """Train every teacher on its own records and tally the ballots on the public examples."""
+        own = self._shards(tally.teachers)
+        return poll(self.template, own, self.public, tally=tally, n_jobs=self.n_jobs, progress=self.verbose)
+
+    def _shards(self, teachers: int) -> Iterator[Shard]:
+        records = read_records(self.features, self.labels, self.ids, teachers=teachers, key=self.key)
+        for places, seed in zip(shards(records.teacher, teachers=teachers), self.seeds, strict=True):
+            yield Shard(features=_own_rows(records.features, places), labels=records.labels[places], seed=int(seed))
+
+
+def _own_rows(features: Any, places: IntArray) -> Any:
+    """Return a teacher's rows as if there were no others: the indices of a sparse matrix are as wide as its own size asks for.
+
+    Past 2^31 numbers the indices of a whole matrix are wide, and some classifiers refuse wide indices: one record more, and
+    every teacher would fail.
+    """
+    rows = features[places]
+    if hasattr(rows, "indptr"):
+        width = np.int32 if max(rows.nnz, *rows.shape) <= np.iinfo(np.int32).max else np.int64
+        rows.indices, rows.indptr = rows.indices.astype(width), rows.indptr.astype(width)
+    return rows
+
+
+def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False) -> None:
+    """Let teachers learn made-up labels of public examples: their settings fail here, for a public reason, or never.
+
+    The first and the third learn the same, the second something else. If the third votes differently from the first, the
+    teacher remembers what was taught before it, or draws from a generator that `alone` does not know.
+    """
     rows = np.resize(np.arange(public.shape[0]), _REHEARSAL_ROWS)
     width = min(labels, 2) if takes_many_labels(template) else 1
     made_up = (np.arange(_REHEARSAL_ROWS)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
+    lessons = [Shard(features=public[rows], labels=each, seed=0) for each in (made_up, 1 - made_up, made_up)]
+    columns = np.arange(width)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            predict_labels(fit_labels(seeded_clone(template, 0), public[rows], made_up), public, width)
+        with one_core():
+            (votes, scores), _, again = (_teach(template, each, columns, public, scored=scored) for each in lessons)
     except Exception as error:
         raise ParameterError(
             "the teacher must be able to learn from examples like the public ones",
             f"{type(template).__name__}, which says: {error}",
             "Correct the teacher's settings, or take one that accepts this kind of features.",
         ) from error
+    if not (np.array_equal(votes, again[0]) and np.array_equal(scores, again[1], equal_nan=True)):
+        raise ParameterError(
+            "a teacher's ballot must depend on its own records and seed alone",
+            f"{type(template).__name__}, which learnt the same public examples twice and voted differently",
+            "Let it keep nothing from one fit to the next, and draw from its random_state or from the generators of random, "
+            "numpy or torch, which each teacher gets at a seed of its own.",
+        )
 
 
 def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) -> tuple[Int8Array, FloatArray | None]:
@@ -71,16 +172,33 @@ def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) ->
     varying = np.flatnonzero((known != known[:1]).any(axis=0))
     together = takes_many_labels(template) and varying.size > 1
     for columns in [varying] if together else varying[:, None]:
+        interrupted = False
         try:
-            with _own_randomness(shard.seed):
-                model = fit_labels(seeded_clone(template, shard.seed), shard.features, known[:, columns])
-                predicted = predict_labels(model, public, columns.size)
-                predicted_scores = predict_scores(model, public, columns.size) if scored else None
-        except Exception:  # noqa: S112 - it failed because of its records: the majority stands, and nothing is shown
+            predicted, predicted_scores = _teach(template, shard, columns, public, scored=scored)
+        except KeyboardInterrupt:
+            interrupted = True
+        except BaseException:  # noqa: S112 - it failed, or even left, because of its records: the majority stands
             continue
+        if interrupted:  # raised here, it carries no words of the teacher along
+            raise KeyboardInterrupt
         votes[:, columns] = predicted
-        if scores is not None and predicted_scores is not None:
+        if scores is not None:
             scores[:, columns] = predicted_scores
+    return votes, scores
+
+
+def _teach(
+    template: Any, shard: Shard, columns: IntArray, public: Any, *, scored: bool
+) -> tuple[Int8Array, FloatArray]:
+    """Train one model for some of the labels, alone in its process; return its votes and scores, zeros if not asked for."""
+    known = seeded_libraries()
+    with alone(shard.seed):
+        # Everything is its own to change: a pipeline with a scaler that saves the copy writes into what it is given.
+        model = fit_labels(seeded_clone(template, shard.seed), shard.features.copy(), shard.labels[:, columns])
+        votes = predict_labels(model, public.copy(), columns.size)
+        scores = predict_scores(model, public.copy(), columns.size) if scored else np.zeros(votes.shape)
+    if seeded_libraries() != known:  # a library that was loaded only now did not start at the teacher's seed
+        return _teach(template, shard, columns, public, scored=scored)
     return votes, scores
 
 
@@ -93,83 +211,59 @@ def count_votes(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> IntArray:
-    r"""Train every teacher and return the votes that the aggregator reads, (examples, its width).
+    """Train every teacher and return the votes that the aggregator reads, (examples, its width)."""
+    tally = VoteTally(aggregator=aggregator)
+    return poll(template, shards, public, tally=tally, n_jobs=n_jobs, progress=progress)
 
-    Ballots are added up where they are cast; no two exist at a time in one process. Worker processes get records
-    through pipes: joblib's habit of writing large arrays to a temporary file for its workers is turned off, since
-    that file holds private records and outlives a killed process. If workers break down, what they say is withheld.
+
+def poll(
+    template: Any,
+    shards: Iterable[Shard],
+    public: Any,
+    *,
+    tally: Tally,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> IntArray:
+    """Train every teacher, here or in worker processes, and add up the tallies of their ballots.
+
+    If workers break down, what they say is withheld.
     """
-    from joblib import effective_n_jobs
-    from sklearn.utils.parallel import Parallel, delayed
+    from sklearn.utils.parallel import delayed
 
-    teachers = aggregator.teachers
-    votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
-    batch = max(1, teachers // (4 * effective_n_jobs(n_jobs)))  # the public examples travel once a batch
-    run = Parallel(n_jobs=n_jobs, max_nbytes=None, return_as="generator_unordered")
-    jobs = (
-        delayed(_count_batch)(template, group, public, aggregator, os.getpid()) for group in _batches(shards, batch)
-    )
-    try:
-        with warnings.catch_warnings(), _progress_bar(teachers, shown=progress) as advance:
-            warnings.simplefilter("ignore")
+    total, broken = tally.blank(public.shape[0]), False
+    with workers(n_jobs) as (run, count), _progress_bar(tally.teachers, shown=progress) as advance:
+        size = max(1, tally.teachers // (4 * count))  # the public examples travel once a batch
+        jobs = (delayed(_poll_batch)(template, batch, public, tally) for batch in _batches(shards, size))
+        try:
             for cast, counted in run(jobs):
-                votes += counted
+                total += counted
                 advance(cast)
-    except Exception:
+        except Exception:  # the refusal is raised below: raised here, it would carry these words along
+            broken = True
+    if broken:
         raise EngineError(
             "the teachers' workers must stay alive; what stopped them is withheld, it may quote records",
             "",
             "Try n_jobs=1, or fewer jobs than cores if memory ran out.",
-        ) from None
-    return votes
+        )
+    return total
 
 
-@contextmanager
-def _own_randomness(seed: int) -> Iterator[None]:
-    """Give a teacher the process's generators at its own seed, and leave no trace in them.
-
-    Not all randomness has a ``random_state`` that can be found: a splitter inside a teacher draws from numpy's global
-    generator, as often as there are records. The next teacher would start where that one stopped, so one record would
-    change two ballots, and the generator's state after the fit would tell how many records there were.
-    """
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002 - it is there, so it is kept
-    np.random.seed(seed)  # noqa: NPY002
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)
-
-
-def _batches(shards: Iterable[Shard], size: int) -> Iterator[list[Shard]]:
-    source = iter(shards)
+def _batches(shards: Iterable[Shard], size: int) -> Iterator[list[tuple[int, Shard]]]:
+    source = enumerate(shards)
     while batch := list(islice(source, size)):
         yield batch
 
 
-def _count_batch(
-    template: Any, shards: list[Shard], public: Any, aggregator: Aggregator, home: int
-) -> tuple[int, IntArray]:
-    """Return how many teachers voted, and their counts; runs in a worker process or here."""
-    from joblib import parallel_config
-    from threadpoolctl import threadpool_limits
-
-    votes = np.zeros((public.shape[0], aggregator.width), dtype=np.int64)
-    # Teachers are many and small: they run side by side, and threads inside each would only be in each other's way.
-    # The same goes for processes that a teacher's own n_jobs would start, which get large arrays through temporary files.
-    # Filters are the process's own: at home the caller has set them already, and threads must not set them each.
-    with (
-        threadpool_limits(limits=1),
-        parallel_config(backend="sequential"),
-        warnings.catch_warnings() if os.getpid() != home else nullcontext(),
-    ):
-        if os.getpid() != home:
-            warnings.simplefilter("ignore")
-        for shard in shards:
-            cast, scores = ballot(template, shard, public, scored=aggregator.limit is not None)
-            votes += aggregator.tally(cast[None], None if scores is None else scores[None])
-    return len(shards), votes
+def _poll_batch(template: Any, batch: list[tuple[int, Shard]], public: Any, tally: Tally) -> tuple[int, IntArray]:
+    """Return how many teachers voted, and their tally; runs in a worker process or here."""
+    total = tally.blank(public.shape[0])
+    with one_core():
+        for teacher, shard in batch:
+            votes, scores = ballot(template, shard, public, scored=tally.scored)
+            tally.add(total, teacher, votes, scores)
+    return len(batch), total
 
 
 @contextmanager
@@ -198,9 +292,9 @@ def seeded_clone(template: Any, seed: int) -> Any:
     """Return an unfitted copy whose every ``random_state``, nested ones too, is the seed."""
     from sklearn.base import clone
 
-    copy = clone(template)
-    states = [name for name in copy.get_params(deep=True) if name.split("__")[-1] == "random_state"]
-    return copy.set_params(**dict.fromkeys(states, seed)) if states else copy
+    own = clone(copy.deepcopy(template))  # a classifier may say that its clone is itself
+    states = [name for name in own.get_params(deep=True) if name.split("__")[-1] == "random_state"]
+    return own.set_params(**dict.fromkeys(states, seed)) if states else own
 
 
 def fit_labels(model: Any, features: Any, labels: Int8Array) -> Any:

@@ -20,6 +20,7 @@ from cutline.sampling import Source, resolve
 
 Votes: TypeAlias = npt.NDArray[Any]
 
+MOST_TEACHERS = 2**24  # an aggregator keeps a coin for every count there can be
 _LARGEST_LAW = 10**5
 
 
@@ -216,8 +217,9 @@ class Aggregator(ABC):
 
 
 def check_public(teachers: int, labels: int, limit: int | str | None = None) -> None:
-    """Raise if the numbers of teachers and labels, or a ballot limit, are not whole and at least 1."""
-    check_whole("teachers", teachers)
+    """Raise if the numbers of teachers and labels, or a ballot limit, are not whole and at least 1, or too many."""
+    if check_whole("teachers", teachers) > MOST_TEACHERS:
+        raise ParameterError(f"teachers must be at most {MOST_TEACHERS:,}", f"teachers={teachers}", "Pass fewer.")
     check_whole("labels", labels)
     if limit is not None:
         check_whole("limit", limit)
