@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from cutline.errors import SchemaError
 from cutline.ledger import reading, tables
@@ -30,8 +30,18 @@ _MUTABLE = ("spent_rdp", "spent_delta", "entries", "limited", "listed", "closed"
 _links = tables.links.c
 _SELECT_NEWEST = select(tables.links).order_by(_links.number.desc()).limit(2)
 _SELECT_HEAD = select(_links.number, _links.hash).order_by(_links.number.desc()).limit(1)
-_LINKS_OF_ACCOUNT = select(_links.number, _links.state).order_by(_links.number.desc()).limit(1)
-_LINKS_OF_ENTRY = select(_links.number, _links.kind, _links.record)
+_SELECT_LAST_OF_ACCOUNT = (
+    select(_links.number, _links.state)
+    .where(_links.dataset_id == bindparam("dataset_id"))
+    .order_by(_links.number.desc())
+    .limit(1)
+)
+_SELECT_OF_ENTRY = select(_links.number, _links.kind, _links.record).where(_links.entry_id == bindparam("entry_id"))
+_SELECT_SEEN = select(_links.hash).where(_links.number == bindparam("number"))
+_SELECT_WRITTEN = {
+    "reserve": tables.SELECT_ENTRY_ALONE,
+    "settle": select(tables.settlements).where(tables.settlements.c.entry_id == bindparam("entry_id")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,7 @@ class OpenAccount:
         self.books = books
         self.head = _check_newest(books, seen)
         self._read(dataset)
-        last = books.execute(_LINKS_OF_ACCOUNT.where(_links.dataset_id == self.row.id)).first()
+        last = books.execute(_SELECT_LAST_OF_ACCOUNT, {"dataset_id": self.row.id}).first()
         if last is None or last.state != digest_state(self.row, self.analysts):
             raise SchemaError(
                 "an account must be what the last link of its chain says, before anything is charged",
@@ -99,11 +109,14 @@ class OpenAccount:
     def _read(self, dataset: str) -> None:
         self.row = reading.find_dataset(self.books, dataset)
         self.analysts = self.books.execute(tables.SELECT_ANALYSTS, {"dataset_id": self.row.id}).all()
+        self._account: Account | None = None
 
     @property
     def account(self) -> Account:
-        """The account as it is now."""
-        return reading.account_from_row(self.row, analysts=self.analysts, head=self.head.hash)
+        """The account as it was when it was read, or after the last link."""
+        if self._account is None:
+            self._account = reading.account_from_row(self.row, analysts=self.analysts, head=self.head.hash)
+        return self._account
 
     def append(
         self,
@@ -122,7 +135,7 @@ class OpenAccount:
 
     def check_open_entry(self, entry: Row[Any]) -> bool:
         """Say whether an entry is still open; raise if it is not what was linked when it was written."""
-        found = self.books.execute(_LINKS_OF_ENTRY.where(_links.entry_id == entry.id)).all()
+        found = self.books.execute(_SELECT_OF_ENTRY, {"entry_id": entry.id}).all()
         if [link.record for link in found if link.kind == "reserve"] != [digest_row(entry)]:
             raise SchemaError("an entry must be what its link says", f"entry {entry.id}", _WAY_OUT)
         return all(link.kind != "settle" for link in found)
@@ -170,7 +183,7 @@ def _check_newest(books: Connection, seen: Head | None) -> Head:
     previous = newest[1].hash if len(newest) > 1 else START
     known = {row.number: row.hash for row in newest}
     if seen is not None and seen.number not in known:
-        known[seen.number] = books.execute(select(_links.hash).where(_links.number == seen.number)).scalar()
+        known[seen.number] = books.execute(_SELECT_SEEN, {"number": seen.number}).scalar()
     if hash_link(previous, dict(last._mapping)) != last.hash or last.number - len(newest) + 1 != newest[-1].number:
         raise SchemaError("the last link of a ledger's chain must follow from the one before", "another one", _WAY_OUT)
     if not _is_complete(books, last):
@@ -189,19 +202,15 @@ def _is_complete(books: Connection, link: Row[Any]) -> bool:
 
     Of a file that was copied in the middle of a commit, only the rows of that commit can be in pieces, and they are the last.
     """
-    of_account = books.execute(_LINKS_OF_ACCOUNT.where(_links.dataset_id == link.dataset_id)).first()
+    of_account = books.execute(_SELECT_LAST_OF_ACCOUNT, {"dataset_id": link.dataset_id}).first()
     if of_account is None or of_account.number != link.number:
         return False
     if link.entry_id is None:
         return True
-    of_entry = books.execute(_LINKS_OF_ENTRY.where(_links.entry_id == link.entry_id)).all()
+    of_entry = books.execute(_SELECT_OF_ENTRY, {"entry_id": link.entry_id}).all()
     if link.number not in {row.number for row in of_entry}:
         return False
-    table, key = {
-        "reserve": (tables.entries, tables.entries.c.id),
-        "settle": (tables.settlements, tables.settlements.c.entry_id),
-    }.get(link.kind, (None, None))
-    if table is None:
+    if link.kind not in _SELECT_WRITTEN:
         return True
-    written = books.execute(select(table).where(key == link.entry_id)).first()
+    written = books.execute(_SELECT_WRITTEN[link.kind], {"entry_id": link.entry_id}).first()
     return written is not None and digest_row(written) == link.record

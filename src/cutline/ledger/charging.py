@@ -13,8 +13,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
 
-from sqlalchemy import select
-
 from cutline.errors import AdjacencyError, BudgetError, DatasetError, ParameterError, SchemaError, SettlementError
 from cutline.ledger import reading, tables
 from cutline.ledger.account import Account, Reservation, Sums, charge
@@ -211,7 +209,7 @@ def settle(
     """Write what ran and its answer beside the reserve, lower the totals by the difference; return the account then."""
     books, account = opened.books, opened.account
     key = reservation.id if reading.is_key(reservation.id) else 0
-    entry = books.execute(select(tables.entries).where(tables.entries.c.id == key)).first()
+    entry = books.execute(tables.SELECT_ENTRY_ALONE, {"entry_id": key}).first()
     expected = (opened.row.id, reservation.at, reservation.analyst)
     if entry is None or (entry.dataset_id, entry.at, entry.analyst) != expected:
         raise SettlementError(

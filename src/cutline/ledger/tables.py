@@ -140,6 +140,7 @@ _SELECT_ENTRIES = select(
     settlements.c.answer_digest,
 ).select_from(entries.outerjoin(settlements))
 SELECT_HISTORY = _SELECT_ENTRIES.where(entries.c.dataset_id == bindparam("dataset_id"))
+SELECT_ENTRY_ALONE = select(entries).where(entries.c.id == bindparam("entry_id"))
 SELECT_ENTRY = _SELECT_ENTRIES.where(entries.c.id == bindparam("entry_id"))
 SELECT_ANSWERED = (
     SELECT_HISTORY.where(entries.c.question_digest == bindparam("digest"), settlements.c.answer_digest.is_not(None))
