@@ -92,7 +92,7 @@ print(json.dumps([released, refused]))
 def test_a_file_that_may_not_grow_refuses(file_ledger, tmp_path):
     """The kernel itself says no (RLIMIT_FSIZE): in the middle of a transaction, which then never was."""
     file_ledger._database.close()
-    order = {"url": str(tmp_path / "books.db"), "cost": _tiny().to_dict(), "bytes": 300_000}
+    order = {"url": str(tmp_path / "books.db"), "cost": _tiny().to_dict(), "bytes": 150_000}
     done = subprocess.run(
         [sys.executable, "-c", LIMITED], input=json.dumps(order), capture_output=True, text=True, timeout=300
     )

@@ -38,6 +38,21 @@ def test_a_backup_is_the_whole_ledger(file_ledger, backup):
         assert copy.answer(1) == file_ledger.answer(1)
 
 
+def test_nothing_is_charged_to_a_backup_itself(file_ledger, backup, cost, tmp_path):
+    path, _ = backup
+    for name in ("backup.db", "copy.db"):
+        (tmp_path / name).write_bytes(path.read_bytes())
+        with Ledger(tmp_path / name) as copy:
+            for act in (
+                lambda: copy.reserve(cost, dataset="visits", mechanism=HOW),
+                lambda: copy.create("new", budget=BUDGET, limits=FILTER, owner="ann"),
+            ):
+                with pytest.raises(LedgerUnavailable, match="cutline ledger restore"):
+                    act()
+            assert copy.audit().passed
+    file_ledger.reserve(cost, dataset="visits", mechanism=HOW)
+
+
 def test_a_backup_is_written_to_a_new_file(file_ledger, backup, tmp_path, new_database):
     (tmp_path / "later.db-journal").touch()
     for name in ("books.db", "backup.db", "later.db"):

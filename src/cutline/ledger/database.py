@@ -32,6 +32,7 @@ from cutline.errors import CutlineError, LedgerUnavailable, SchemaError
 from cutline.extras import require
 from cutline.ledger.address import parse_address
 
+BACKUP = 0x6261636B  # what a backup has as SQLite's number for the user
 _PATIENCE = 60  # seconds a writer waits for the others
 _FORK_PATIENCE = 70  # seconds a fork waits for transactions, which wait for other writers no longer than a minute
 
@@ -158,6 +159,13 @@ class Database:
             refusal = SchemaError(
                 "the ledger's rows must hold what Cutline wrote there", address, "Look with `cutline ledger audit`."
             )
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("psycopg", "sqlite3"):
+                raise
+            # A driver's own error, from a connection that failed while it was being set up.
+            refusal = LedgerUnavailable(
+                "the ledger's database must be whole and answer", address, "Check that it runs."
+            )
         else:
             return
         try:
@@ -205,16 +213,28 @@ def _open_sqlite(url: URL) -> Engine:
         if not connection.info["writes"]:
             connection.exec_driver_sql("BEGIN")
             return
-        if connection.info.get("journal") != "persist":  # a file of an older version keeps a write-ahead log
-            # The journal's end is marked by an overwritten header, which is on the disk before a commit is done.
-            connection.info["journal"] = connection.exec_driver_sql("PRAGMA journal_mode = PERSIST").scalar()
-            if connection.info["journal"] != "persist":
-                raise LedgerUnavailable(
-                    "the ledger must keep a rollback journal", "another mode", "Close other programs."
-                )
+        if not connection.info.get("checked"):
+            _check_file(connection)
+            connection.info["checked"] = True
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+def _check_file(connection: Connection) -> None:
+    """Choose a rollback journal, and raise for a backup; once for a connection, before it writes.
+
+    The journal's end is marked by an overwritten header, which is on the disk before a commit is done. A file of an older
+    version keeps a write-ahead log until then.
+    """
+    if connection.exec_driver_sql("PRAGMA journal_mode = PERSIST").scalar() != "persist":
+        raise LedgerUnavailable("the ledger must keep a rollback journal", "another mode", "Close other programs.")
+    if connection.exec_driver_sql("PRAGMA user_version").scalar() == BACKUP:
+        raise LedgerUnavailable(
+            "a backup is not written to: what was spent since is unknown",
+            "a file that `cutline ledger backup` wrote",
+            "Make a ledger of it with `cutline ledger restore`.",
+        )
 
 
 def _open_postgresql(url: URL) -> Engine:

@@ -31,7 +31,7 @@ from cutline.ledger.chain import (
     lock_books,
     read_head,
 )
-from cutline.ledger.database import Database
+from cutline.ledger.database import BACKUP, Database
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.rounding import fraction_down
 from cutline.version import __version__
@@ -91,7 +91,14 @@ def create_account(
 
 
 def back_up(database: Database, target: str | os.PathLike[str]) -> str:
-    """Write a copy of the whole ledger, as it is at one moment, to a new file; return the head of its chain."""
+    """Write a copy of the whole ledger, as it is at one moment, to a new file; return the head of its chain.
+
+    The copy is marked as a backup, and nothing can be charged to it before it is restored.
+    """
+    return _copy(database, target, mark=BACKUP)
+
+
+def _copy(database: Database, target: str | os.PathLike[str], *, mark: int) -> str:
     if database.path is None:
         raise ParameterError(
             "a ledger on a server is backed up by the server", database.printable_address, "Use pg_dump."
@@ -107,6 +114,7 @@ def back_up(database: Database, target: str | os.PathLike[str]) -> str:
         try:
             with closing(sqlite3.connect(copy.path)) as written:
                 source.backup(written)
+                written.execute(f"PRAGMA user_version = {mark}")
             failed = False
         except sqlite3.Error:
             failed = True
@@ -147,7 +155,7 @@ def restore(backup: str | os.PathLike[str], target: str | os.PathLike[str], *, h
     _refuse_existing(unfinished)
     half = Database(unfinished)
     try:
-        back_up(source, unfinished)
+        _copy(source, unfinished, mark=0)
         if head is None:
             with half.writing() as books:
                 for name in reading.list_datasets(books):
