@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +163,7 @@ def arrays(**held):
     [
         (arrays(votes=VOTES), [], "no teachers"),
         (arrays(votes=VOTES), ["--teachers", 0], "teachers must be"),
+        (arrays(votes=VOTES), ["--teachers", 10**30], "teachers must be at most"),
         (arrays(votes=VOTES), ["--teachers", 100, "--limit", 1], "needs the ballots"),
         (arrays(votes=VOTES), ["--teachers", 100, "--aggregator", "pate-tau"], "must be told a ballot limit"),
         (arrays(votes=VOTES), ["--teachers", 100, "--aggregator", "powerset-vote"], "in its own way"),
@@ -197,10 +200,92 @@ def test_labels_must_have_somewhere_to_go_before_they_are_drawn(run, votes, tmp_
         ([], "no --out"),
         (["--out", tmp_path / "labels.txt"], ".npz, .parquet or .csv"),
         (["--out", tmp_path / "no" / "labels.npz"], "can be written"),
+        (["--out", tmp_path / "labels.npz", "--ledger", "mysql://host/books"], "SQLite or PostgreSQL"),
     ):
         result = run("pate", votes, "--teachers", 100, *options)
         assert result.exit_code == 1
         assert says in result.stderr
+
+
+@pytest.mark.parametrize("name", ["labels.npz", "labels.NPZ", "labels.Parquet", "labels.CSV"])
+def test_labels_go_to_exactly_the_name_they_were_given(run, votes, tmp_path, name):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert run("pate", votes, "--teachers", 100, *SURE, "--out", folder / name).exit_code == 0
+    assert [path.name for path in folder.iterdir()] == [name]
+    if name.lower().endswith("npz"):
+        assert np.load(folder / name)["labels"].tolist() == EXPECTED
+
+
+@pytest.mark.parametrize("kept", ["votes.npz", "books.db"])
+@pytest.mark.parametrize("link", ["itself", "symlink_to", "hardlink_to", "folder"])
+def test_labels_never_go_over_the_votes_or_the_ledger(run, votes, books, tmp_path, kept, link):
+    source = tmp_path / kept
+    if kept == "books.db":  # books may have any name
+        books, source = books.rename(tmp_path / "books.csv"), tmp_path / "books.csv"
+    out = tmp_path / "other.npz"
+    if link == "itself":
+        out = source
+    elif link == "folder":
+        (tmp_path / "folder").symlink_to(tmp_path)
+        out = tmp_path / "folder" / source.name
+    else:
+        getattr(out, link)(source)
+    before = source.read_bytes()
+    account = ["--ledger", books, "--dataset", "patients", "--epsilon", 7]
+    result = run("pate", votes, "--teachers", 100, *account, "--out", out, "--json")
+    assert result.exit_code == 1
+    assert "must not go over" in json.loads(result.stdout)["error"]["rule"]
+    assert source.read_bytes() == before
+    if link.endswith("_to"):
+        out.unlink()  # a ledger notices that it has two names
+    with Ledger(books) as ledger:
+        assert not list(ledger.history("patients"))
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_labels_that_find_no_room_are_printed_and_what_was_there_stays(run, votes, tmp_path, monkeypatch, as_json):
+    out = tmp_path / "labels.npz"
+    out.write_bytes(b"the labels of yesterday")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    result = run("pate", votes, "--teachers", 100, *SURE, "--out", out, *(["--json"] if as_json else []))
+    assert result.exit_code == 1
+    plain = json.loads(result.stdout)
+    assert plain["labels"] == EXPECTED
+    assert "could not be written" in plain["unwritten"]["rule"]
+    assert as_json or "could not be written" in result.stderr
+    assert out.read_bytes() == b"the labels of yesterday"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.npz", "votes.npz"]
+
+
+def test_a_file_that_is_written_anew_keeps_its_link_and_its_mode(run, votes, tmp_path):
+    out, link = tmp_path / "labels.npz", tmp_path / "latest.npz"
+    out.write_bytes(b"")
+    out.chmod(0o640)
+    link.symlink_to(out)
+    plain = json.loads(run("pate", votes, "--teachers", 100, *SURE, "--out", link, "--json").stdout)
+    assert (plain["labels"], plain["unwritten"]) == (None, None)
+    assert link.is_symlink()
+    assert np.load(out)["labels"].tolist() == EXPECTED
+    assert out.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    "make", [Path.mkdir, lambda path: path.symlink_to("no/where.npz"), os.mkfifo, lambda path: path.symlink_to(path)]
+)
+def test_labels_go_to_files_only(run, votes, tmp_path, make):
+    make(tmp_path / "labels.npz")
+    result = run("pate", votes, "--teachers", 100, *SURE, "--out", tmp_path / "labels.npz", "--json")
+    assert "can be written" in json.loads(result.stdout)["error"]["rule"]
+
+
+def test_a_name_that_is_too_long_is_refused_before_labels_are_drawn(run, votes, tmp_path):
+    result = run("pate", votes, "--teachers", 100, *SURE, "--out", tmp_path / f"{'x' * 300}.npz", "--json")
+    assert "can be written" in json.loads(result.stdout)["error"]["rule"]
 
 
 def test_tables_of_anything_else_are_refused_by_their_types(run, tmp_path):

@@ -6,9 +6,11 @@ Names, types and shapes of what a file holds are public; what its cells say is n
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -88,8 +90,11 @@ def _unreadable(path: Path) -> SourceError:
     return SourceError("the votes must be a readable file of plain numbers", f"{str(path)!r}", "Check the path.")
 
 
-def check_labels_file(path: Path | None, *, needed: bool) -> None:
-    """Refuse a file that labels could not be written to; after the release it would be too late."""
+def check_labels_file(path: Path | None, *, needed: bool, votes: Path, ledger: str | None) -> None:
+    """Refuse a file that labels could not be written to, or that is the votes' or the ledger's, by whatever name or link.
+
+    After the release it would be too late.
+    """
     if path is None:
         if needed:
             raise ParameterError(
@@ -98,14 +103,59 @@ def check_labels_file(path: Path | None, *, needed: bool) -> None:
         return
     if path.suffix.lower() not in _LABELS:
         raise ParameterError("labels go to .npz, .parquet or .csv", f"{str(path)!r}", "Try --out labels.npz.")
-    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+    kept = [each for each in (votes, _ledger_file(ledger)) if each is not None]
+    try:
+        taken = path.exists()
+        regular = path.is_file() or not taken
+        writable = os.access(path.resolve().parent, os.W_OK | os.X_OK) and (not taken or os.access(path, os.W_OK))
+        same = taken and any(path.samefile(each) for each in kept if each.exists())
+    except (OSError, RuntimeError, ValueError):  # a name that is too long, or a link to itself
+        regular = writable = same = False
+    if same:
+        raise ParameterError(
+            "labels must not go over the votes or the ledger", f"{str(path)!r}", "Choose another name."
+        )
+    if not (regular and writable):
         raise ParameterError("labels must go where they can be written", f"{str(path)!r}", "Choose another path.")
 
 
-def write_labels(path: Path, values: Int8Array, names: Sequence[str], guarantee: str) -> None:
-    """Write 1, 0 and missing: -1 in .npz, null in .parquet, nothing in .csv; the guarantee goes along where there is room."""
-    if path.suffix.lower() == ".npz":
-        np.savez_compressed(path, labels=values, names=np.array(names), guarantee=np.array(guarantee))
+def _ledger_file(address: str | None) -> Path | None:
+    if address is None:
+        return None
+    from cutline.ledger.database import Database
+
+    return Database(address).path
+
+
+def write_labels(path: Path, values: Int8Array, names: Sequence[str], guarantee: str) -> ParameterError | None:
+    """Write 1, 0 and missing: -1 in .npz, null in .parquet, nothing in .csv; the guarantee goes along where there is room.
+
+    The file appears under exactly this name, whole or not at all: what was there stays until all is written. Labels are paid
+    for by now, so a file that cannot be written is returned as an error and not raised.
+    """
+    target = path.resolve()  # a symbolic link stays one
+    draft = target.with_name(f".{os.urandom(8).hex()}.part")
+    try:
+        with draft.open("xb") as file:
+            _write(file, path.suffix.lower(), values, names, guarantee)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    except Exception:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    else:
+        return None
+    return ParameterError(
+        "the labels are paid for, but their file could not be written", f"{str(path)!r}", "Keep what is printed."
+    )
+
+
+def _write(file: BinaryIO, kind: str, values: Int8Array, names: Sequence[str], guarantee: str) -> None:
+    if kind == ".npz":  # given a name, numpy would add to it
+        np.savez_compressed(file, labels=values, names=np.array(names), guarantee=np.array(guarantee))
         return
     import pyarrow as pa
     import pyarrow.csv
@@ -113,7 +163,7 @@ def write_labels(path: Path, values: Int8Array, names: Sequence[str], guarantee:
 
     columns = [pa.array(values[:, i], mask=values[:, i] == MISSING) for i in range(values.shape[1])]
     table = pa.Table.from_arrays(columns, names=list(names))
-    if path.suffix.lower() == ".parquet":
-        pq.write_table(table.replace_schema_metadata({"cutline.guarantee": guarantee}), path)
+    if kind == ".parquet":
+        pq.write_table(table.replace_schema_metadata({"cutline.guarantee": guarantee}), file)
     else:
-        pyarrow.csv.write_csv(table, path)
+        pyarrow.csv.write_csv(table, file)

@@ -63,7 +63,7 @@ def pate(
     from cutline.cli.show import talk, working
     from cutline.pate.label import keep_unsettled, label
 
-    check_labels_file(out, needed=not as_json)
+    check_labels_file(out, needed=not as_json, votes=ballots, ledger=ledger)
     box, names = read_ballots(ballots)
     with working("Drawing labels"):
         labels, unsettled = keep_unsettled(
@@ -80,12 +80,19 @@ def pate(
                 analyst=analyst,
             )
         )  # what was paid for in full goes to its file, even if the books broke down afterwards
-    if out is not None:
-        write_labels(out, labels.values, names, labels.guarantee)
-    if as_json:
-        shown = {} if out is None else {"labels": None}  # those that went to a file are not printed again
-        print_json(labels.to_dict(full=full) | shown | {"unsettled": unsettled and unsettled.to_dict()})
-        return
+    unwritten = None if out is None else write_labels(out, labels.values, names, labels.guarantee)
+    if as_json or unwritten is not None:  # labels that are paid for and have no file are printed, asked for or not
+        written = (
+            {} if out is None or unwritten is not None else {"labels": None}
+        )  # those in a file are not printed again
+        failures = {"unsettled": unsettled, "unwritten": unwritten}
+        said = {name: error and error.to_dict() for name, error in failures.items()}
+        print_json(labels.to_dict(full=full) | written | said)
+        if unwritten is None:
+            return
+        if as_json:
+            raise typer.Exit(1)
+        raise unwritten
     _print(labels)
     talk().print(f"Labels written to {out}", soft_wrap=True)
     if unsettled is not None:
