@@ -68,6 +68,9 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         Told, now and then, the share of the counting that is done, from 0 to 1.
     rng
         None is the operating system's source; a seeded one makes a simulation, which says so and which no ledger takes.
+    accounting
+        ``"adaptive"`` spends the budget of exactly ``releases`` releases by the rule of that name: smaller gaps are found, the
+        first calibration takes some seconds, and a ledger refuses it. For ``stable-top-k`` with the table test.
     min_k, target, weight, clip, prior, prefer_larger, choose, test, test_share, ranks
         The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``, ``prior``,
         ``prefer_larger``, ``choose`` (``"joint"``, ``"em"`` or ``"argmax"``; by default what needs the smallest gap) and
@@ -166,11 +169,12 @@ def plan(
     max_items_per_user: int | None = None,
     domain: str | None = None,
     prior: Any = None,
+    accounting: str | None = None,
 ) -> Plan:
     """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
 
     With ``domain`` "open" or "closed" (the candidates are listed) only those that can run there are compared; with
-    ``max_items_per_user`` also those that need such a bound.
+    ``max_items_per_user`` also those that need such a bound. ``accounting`` is as for `cutline.top`.
 
     Examples
     --------
@@ -190,4 +194,5 @@ def plan(
         max_items_per_user=bound,
         domain=domain,
         prior=known,
+        accounting=accounting,
     )

@@ -49,5 +49,6 @@ class Ask(Columns, Payment, total=False):
     prefer_larger: bool | None
     choose: str | None
     test: str | None
+    accounting: str | None
     test_share: float | None
     ranks: tuple[int, ...] | None

@@ -29,6 +29,7 @@ from cutline.grouped import GroupedRelease, of_table
 from cutline.histogram import ClosedHistogram, Histogram, Item
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
+from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Release, describe_cost, state_guarantee
@@ -301,6 +302,7 @@ def quote(
         max_items_per_user=bound,
         **others,
     )
+    check_plan(parameters.get("accounting"), grouped=grouping is not None, counts=counts)
     terms = agree_terms(unit=question.user, **paying)
     ranks = max_k or default_max_k(k)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None

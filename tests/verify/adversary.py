@@ -98,6 +98,22 @@ def _(curve: Gaussian) -> Family:
     return Family(p=np.stack([p, q]), q=np.stack([q, p]))
 
 
+def stability(table: BitTable, delta: float) -> Family:
+    """Return what a stability test allows: a step along the table, or two sets that each go out with probability delta."""
+    coins = _coins(np.asarray(table.values), 1)
+    none = np.zeros((len(coins.p), 2))
+    p, q = np.array([[0.0, 1 - delta, delta, 0.0]]), np.array([[0.0, 1 - delta, 0.0, delta]])
+    return Family(p=np.vstack([np.hstack([coins.p, none]), p]), q=np.vstack([np.hstack([coins.q, none]), q]))
+
+
+def planned_families(cost: Cost) -> list[Family]:
+    """Return what the steps of one planned release allow, a table's delta being that of the unstable case."""
+    return [
+        stability(use.curve, use.delta) if isinstance(use.curve, BitTable) else family(use.curve).or_caught(use.delta)
+        for use in cost.uses
+    ]
+
+
 def families(cost: Cost) -> list[Family]:
     """Return what each use of the cost allows, in the cost's own order, each as often as it is used."""
     return [family(use.curve).or_caught(use.delta) for use in cost.uses for _ in range(use.times)]

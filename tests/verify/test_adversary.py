@@ -10,9 +10,11 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.privacy import ZCDP, Adjacency, BitTable, BoundedRange, Budget, Cost, Gaussian, GaussianBit, Pure
 from cutline.privacy.curves.gaussian import normal_profile
+from cutline.privacy.rules.adaptive import adaptive
 from cutline.privacy.rules.exact import exact
 from cutline.privacy.rules.registry import RULES
-from tests.verify.adversary import Family, adversary_delta, adversary_profile, families
+from tests.mechanisms.test_planned import PLANNED
+from tests.verify.adversary import Family, adversary_delta, adversary_profile, families, planned_families
 
 ADD = Adjacency.ADD_REMOVE
 DELTA = 1e-6
@@ -70,6 +72,20 @@ def test_no_rule_is_beaten_on_stable_top_k(rounds, part, adjacency):
 @pytest.mark.parametrize("rounds", [1, 10, 50])
 def test_no_rule_is_beaten_on_other_costs(cost, rounds):
     assert_no_rule_is_beaten(cost, rounds, orders=(1, -1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANNED, ids=str)
+def test_planned_releases_are_not_beaten_by_seeing_every_answer(plan):
+    """Calibrated by `adaptive`, so with nothing to spare: a claim of 0.97 of epsilon would be false."""
+    cost = plan.mechanism.cost
+    claim = adaptive(cost, DELTA, releases=plan.releases)
+    assert 0.9999 * plan.epsilon < claim <= plan.epsilon
+    played, points = planned_families(cost), 8_000 if plan.releases == 10 else 4_000
+    for order in (1, -1)[: len(played)]:
+        attained = adversary_profile(played[::order], plan.releases, claim, points=points)
+        assert attained(claim) <= DELTA
+    assert attained(0.97 * claim) > DELTA
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ def cost(
     prefer_larger: o.PreferLarger = None,
     choose: o.Choose = None,
     test: o.GapTest = None,
+    accounting: o.Accounting = None,
     adjacency: o.Adjacency = "add-remove",
     as_json: o.AsJson = False,
 ) -> None:
@@ -40,10 +41,12 @@ def cost(
     Example:
       cutline cost --epsilon 1 --releases 10
       cutline cost --test paper --json
+      cutline cost --releases 100 --choose argmax --accounting adaptive
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.show import working
     from cutline.mechanisms.registry import calibrate, default_max_k, default_mechanism
     from cutline.privacy import Budget
+    from cutline.privacy.rules.registry import PLANNED_RULES
 
     max_k = default_max_k(k) if max_k is None else max_k
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
@@ -60,8 +63,11 @@ def cost(
             choose=choose,
             test=test,
             prefer_larger=prefer_larger,
+            accounting=accounting,
         )
         rules = dict((releases * chosen.cost).epsilons(delta))
+        planned = {name: rule(chosen.cost, delta, releases=releases) for name, rule in PLANNED_RULES.items()}
+        rules |= {name: value for name, value in planned.items() if value < math.inf}
         gap = gap_needed(chosen, max_k=max_k, cut=cut)
         paper = calibrate("stable-top-k", budget, adjacency=adjacency, max_k=max_k, **wishes, test="paper")
         paper_gap = gap_needed(paper, max_k=max_k, cut=cut)

@@ -55,6 +55,12 @@ Choose = Annotated[Choice | None, typer.Option(help="How the cut is chosen.  [de
 PreferLarger = Annotated[
     bool | None, typer.Option("--prefer-larger", help="Of cuts with large gaps, take larger ones more often.")
 ]
+Accounting = Annotated[
+    Literal["renyi", "adaptive"] | None,
+    typer.Option(
+        help="How a plan is paid for; adaptive is tighter, slower at first and never with a ledger.  [default: renyi]"
+    ),
+]
 GapTest = Annotated[Test | None, typer.Option(help="How its stability is tested.  [default: table]")]
 Adjacency = Annotated[
     Relation, typer.Option(help="Who is protected: a user joining or leaving, or a user's rows changing.")

@@ -38,6 +38,7 @@ def plan(
     adjacency: o.Adjacency = "add-remove",
     domain: OnDomain = None,
     prior: Prior = None,
+    accounting: o.Accounting = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare the mechanisms at a budget, before anything is spent.
@@ -68,6 +69,7 @@ def plan(
             max_items_per_user=max_items_per_user,
             domain=domain,
             prior=known,
+            accounting=accounting,
         )
     if as_json:
         print_json(found.to_dict())

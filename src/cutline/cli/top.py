@@ -41,6 +41,7 @@ def top(
     prefer_larger: o.PreferLarger = None,
     choose: o.Choose = None,
     test: o.GapTest = None,
+    accounting: o.Accounting = None,
     mechanism: o.Mechanism = None,
     candidates: Annotated[
         Path | None,
@@ -127,6 +128,7 @@ def top(
         "prefer_larger": prefer_larger,
         "choose": choose,
         "test": test,
+        "accounting": accounting,
     }
     asked: Quote[Release] | Quote[GroupedRelease]
     if by is None or groups is None:

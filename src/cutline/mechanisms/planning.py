@@ -84,6 +84,7 @@ def plan(
     max_items_per_user: int | None = None,
     domain: str | None = None,
     prior: Histogram | None = None,
+    accounting: str | None = None,
 ) -> Plan:
     r"""Compare every mechanism at one budget, without any private data.
 
@@ -107,6 +108,8 @@ def plan(
     prior
         A *public* histogram (last year's published counts, say) on which expected recall of its true cut, the largest gap, is
         computed. Never the private counts: a plan made from them would depend on them.
+    accounting
+        ``"adaptive"`` calibrates the mechanisms that take it for exactly this number of releases, by the rule of that name.
 
     Examples
     --------
@@ -130,8 +133,13 @@ def plan(
         needs = kind.accepts("max_items_per_user") and bound is None
         if kind.accepts("k") != (k is not None) or not runs or needs:
             continue
-        offered = {"k": k, "max_k": max_k, "max_items_per_user": bound}
-        public = {name: value for name, value in offered.items() if kind.accepts(name)}
+        offered: dict[str, int | str | None] = {
+            "k": k,
+            "max_k": max_k,
+            "max_items_per_user": bound,
+            "accounting": accounting,
+        }
+        public = {name: value for name, value in offered.items() if kind.accepts(name) and value is not None}
         for parameters in kind.variants:
             mechanism = kind.calibrate(budget, adjacency=adjacency, **public, **parameters)
             closed = domain == "closed" or "open" not in kind.domains

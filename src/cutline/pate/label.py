@@ -30,6 +30,7 @@ class LabelAsk(Payment, total=False):
 
     aggregator: str | Aggregator
     limit: int | None
+    accounting: str | None
 
 
 class Voters(Protocol):
@@ -161,6 +162,9 @@ def label(
         A registered name, by default ``"optimal-vote"``, or an aggregator with parameters of its own, whose cost then speaks.
     limit
         The most labels one ballot may give to one query; for aggregators that take it.
+    accounting
+        ``"adaptive"`` spends the budget of exactly these queries by the rule of that name, which buys more and takes longer;
+        for ``"optimal-vote"``, and never with a ledger.
     epsilon, delta, releases
         The budget of ``releases`` batches like this together: 1, 1e-6 and 1 by default. With a ledger and no epsilon, the batch
         takes one ``releases``-th of the dataset's budget, by default its usual share of one release.
@@ -203,6 +207,7 @@ def quote_labels(
     teachers: int,
     aggregator: str | Aggregator = "optimal-vote",
     limit: int | None = None,
+    accounting: str | None = None,
     **paying: Unpack[Payment],
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
@@ -218,6 +223,7 @@ def quote_labels(
         adjacency=terms.adjacency,
         limits=terms.limits,
         limit=limit,
+        accounting=accounting,
     )
     return LabelQuote(work=LabelWork(aggregator=chosen, queries=queries), terms=terms)
 

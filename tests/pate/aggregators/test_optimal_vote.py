@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from cutline.errors import LawTooLarge, ParameterError
+from cutline.errors import BudgetError, LawTooLarge, ParameterError
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, PateGaussian, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.privacy.rules.adaptive import adaptive
+from cutline.sampling import SeededSource
 
 ADDS, REPLACES = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 EXP3 = Budget(epsilon=3.66, delta=1e-6, releases=600)
@@ -78,3 +80,27 @@ def test_narrow_whole_numbers_do_not_wrap_around_in_the_charge():
     many = Budget(epsilon=1.0, delta=1e-6, releases=10)
     assert OptimalVote.calibrate(many, **shape) == OptimalVote.calibrate(many, teachers=20, labels=100, limit=70)
     assert PowersetVote(sigma=1.0, teachers=5, labels=np.int8(10)).width == 1024
+
+
+@pytest.mark.slow
+def test_a_fixed_number_of_queries_buys_more_by_adaptive_accounting(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    budget = Budget(epsilon=2.0, delta=1e-6, releases=12)
+    usual, planned = (
+        OptimalVote.calibrate(budget, teachers=60, labels=5, accounting=accounting)
+        for accounting in ("renyi", "adaptive")
+    )
+    assert 1.9998 < adaptive(planned.cost, 1e-6, releases=12) <= 2.0
+    assert budget.fits(planned.cost)
+    counts = np.arange(31, 61)
+    assert np.all(planned.table(counts) >= usual.table(counts))
+    assert planned.table(np.array(36)) > usual.table(np.array(36)) + 0.004
+    labels = planned.release(np.full((12, 5), 30), rng=SeededSource(0))
+    assert labels.guarantee.startswith("(2, 1e-06)-DP")
+
+
+def test_adaptive_accounting_is_not_for_a_filter():
+    budget = Budget(epsilon=2.0, delta=1e-6, releases=12)
+    limits = budget.filter(order=12.0, delta_share=0.0)
+    with pytest.raises(BudgetError, match="no filter"):
+        OptimalVote.calibrate(budget, teachers=60, labels=5, limits=limits, accounting="adaptive")

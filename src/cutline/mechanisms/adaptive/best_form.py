@@ -18,7 +18,7 @@ from cutline.errors import BudgetError
 from cutline.mechanisms.adaptive.choosers import UNIT, Chooser, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.joint_draw import JointDraw, clip_surely_shown, shape_prior
-from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts, calibrate_planned
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, largest_pure, largest_step, split_evenly
 from cutline.mechanisms.one_gap import smallest
 from cutline.privacy import Adjacency, Budget, Filter, Pure
@@ -103,6 +103,19 @@ def calibrate_best(
         found.append((exact_gap(chooser, test, adjacency=adjacency, choices=choices), chooser, test))
     _, chooser, test = min(found, key=lambda one: one[0])  # the first of equals
     return chooser, test
+
+
+def calibrate_plan(
+    budget: Budget, *, adjacency: Adjacency, choices: int, choose: str | None, test: str
+) -> tuple[Chooser, GapTest | None]:
+    """Return the parts that spend a fixed plan by the rule ``adaptive``; of no form asked for, those of the usual best."""
+    if choose is None:
+        # A rule that is tighter by a few percent for em and argmax alike hardly changes which of the forms is best.
+        best = calibrate_best(budget, None, adjacency=adjacency, choices=choices)
+        if best[1] is None:
+            return best  # the epsilons of few joint draws are added, which needs no other rule
+        choose = best[0].name
+    return calibrate_planned(budget, adjacency=adjacency, choices=choices, choose=choose, test=test)
 
 
 def exact_gap(chooser: Chooser, test: GapTest | None, *, adjacency: Adjacency, choices: int) -> int:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from cutline.errors import ParameterError
-from cutline.mechanisms.adaptive.best_form import calibrate_best, calibrate_wished
+from cutline.mechanisms.adaptive.best_form import calibrate_best, calibrate_plan, calibrate_wished
 from cutline.mechanisms.adaptive.choosers import Preference
+from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.stable_set import StableSet
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.base import Parameter, declare
+from cutline.mechanisms.planned import check_accounting
 from cutline.privacy import Adjacency, Budget, Filter
 
 
@@ -53,7 +55,7 @@ class StableTopK(StableSet):
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one draw, or choice (bounded range) + one coin"
     parameters: ClassVar[tuple[Parameter, ...]] = declare(
-        "max_k", "min_k", "target", "weight", "clip", "choose", "test", "prior", "prefer_larger"
+        "max_k", "min_k", "target", "weight", "clip", "choose", "test", "prior", "prefer_larger", "accounting"
     )
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"choose": "em"}, {"choose": "argmax"})
 
@@ -73,6 +75,7 @@ class StableTopK(StableSet):
         test: str | None = None,
         prior: Sequence[float] | None = None,
         prefer_larger: bool = False,
+        accounting: str = "renyi",
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
@@ -93,11 +96,23 @@ class StableTopK(StableSet):
             half of delta). A joint draw has none.
         prior, prefer_larger
             Wishes about k that a joint draw takes, see `cutline.mechanisms.adaptive.joint_stable.JointStable`.
+        accounting
+            ``"renyi"``, or ``"adaptive"`` for a plan of exactly ``budget.releases`` releases: the rule of that name prices them
+            exactly, so that smaller gaps are found; with the table test only, never with ``limits``, and the first time slow.
         """
         preference = Preference(max_k=max_k, min_k=min_k, target=target, weight=weight, clip=clip)
         adjacency = Adjacency(adjacency)
         wishes = prior is not None or prefer_larger
-        if choose is None and test is None and not wishes and preference == Preference(max_k=max_k, min_k=min_k):
+        free = choose is None and test is None and not wishes and preference == Preference(max_k=max_k, min_k=min_k)
+        gap_test: GapTest | None
+        if check_accounting(accounting, limits):
+            if wishes:
+                raise ParameterError("adaptive accounting takes no prior", "both", "Leave one of them out.")
+            form = None if free else choose or "em"
+            chooser, gap_test = calibrate_plan(
+                budget, adjacency=adjacency, choices=len(preference.choices), choose=form, test=test or "table"
+            )
+        elif free:
             chooser, gap_test = calibrate_best(budget, limits, adjacency=adjacency, choices=len(preference.choices))
         elif choose == "joint" or (wishes and choose is None):
             if test is not None:

@@ -7,7 +7,7 @@ with proved tables and exact curves, a hair inside the limits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -37,15 +37,19 @@ from cutline.mechanisms.calibration import (
     INSIDE,
     SUCCESS,
     Proposal,
+    approximate_step,
     check_limits,
     inner_share,
     search_limits,
     split_evenly,
 )
-from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Filter, GaussianBit, largest
+from cutline.mechanisms.planned import Search, settle_size
+from cutline.mechanisms.remembered import Public, remember
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter, GaussianBit, largest
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.curves.bounded_range import approximate_rdp
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.adaptive import Round, adaptive
 from cutline.privacy.rules.rdp import best_order
 
 CHOICES = ("em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip")
@@ -101,6 +105,81 @@ def calibrate_parts(
         found = replace(found, limits=split_evenly(whole, budget.releases))
         parts = study.build(found)
     return parts
+
+
+@lru_cache(maxsize=64)
+def calibrate_planned(
+    budget: Budget, *, adjacency: Adjacency, choices: int, choose: str, test: str = "table"
+) -> tuple[Chooser, TableTest]:
+    r"""Return the chooser and the table that spend the budget of a fixed plan best, by the rule ``adaptive``.
+
+    **Privacy.** `cutline.privacy.rules.adaptive`: for ``budget.releases`` releases, one after the other, and not for a ledger.
+    Remembered in this process and on disk, since a search takes some ten seconds.
+    """
+    if choose not in ("em", "argmax") or test != "table":
+        raise ParameterError(
+            "adaptive accounting prices choosing by em or argmax, with the table test",
+            f"choose={choose!r}, test={test!r}",
+            "Take those, or leave accounting out.",
+        )
+    study = _Study(adjacency=adjacency, choices=choices, choose=choose, test="table")
+
+    def build(found: Mapping[str, float]) -> tuple[Chooser, TableTest]:
+        chooser: Chooser = GapExponential(epsilon=found["epsilon"]) if study.draws else GapArgmax()
+        table = BitTable.stability(order=found["order"], rdp=found["rdp"], delta=found["delta"])
+        return chooser, TableTest(table=table)
+
+    def cost(parts: tuple[Chooser, TableTest]) -> Cost:
+        return parts[0].cost(adjacency) + parts[1].cost(adjacency)
+
+    def search() -> dict[str, float]:
+        return _search_planned(budget, study, build, cost)
+
+    asked: Public = {
+        "kind": "table test",
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "releases": budget.releases,
+    }
+    # Without a draw, the number of choices and the relation change the gap that is needed, and not which table needs least.
+    drawn: Public = {"choices": choices, "adjacency": str(adjacency)} if study.draws else {}
+    return remember(
+        {**asked, **drawn},
+        search=search,
+        build=build,
+        fits=lambda parts: adaptive(cost(parts), budget.delta, releases=budget.releases) <= budget.epsilon,
+    )
+
+
+def _search_planned(
+    budget: Budget,
+    study: _Study,
+    build: Callable[[Mapping[str, float]], tuple[Chooser, TableTest]],
+    cost: Callable[[tuple[Chooser, TableTest]], Cost],
+) -> dict[str, float]:
+    """Search from where the Rényi rule would end up, which is near."""
+    near = search_limits(budget, study.gap_needed, with_part=study.draws, tolerances=(2e-2, 2e-2), evaluations=80)
+
+    def play(limits: Filter, part: float) -> Round:
+        coins = biases(limits.delta, order=limits.order, rdp=(1 - part) * limits.rdp, stop=limits.delta / 2)
+        step = approximate_step(limits.order, part * limits.rdp) if part else 0.0
+        return Round(biases=np.array(list(coins)), unstable=limits.delta, epsilon=step)
+
+    def needed(limits: Filter, part: float) -> float:
+        return study.gap_needed(Proposal(limits=limits, delta_share=0.0, part=part))
+
+    start = [math.log(near.limits.order - 1), _logit(near.delta_share), *([_logit(near.part)] if study.draws else [])]
+    search = Search(budget=budget, times=budget.releases, play=play, needed=needed)
+    found, size = search.best(start, rdp=near.limits.rdp)
+
+    def numbers(rdp: float) -> dict[str, float]:
+        limits = found.limits(rdp, delta=budget.delta, times=budget.releases)
+        spent = found.part * rdp
+        choice = {"epsilon": BoundedRange.within(order=limits.order, rdp=spent).epsilon} if study.draws else {}
+        return {"order": limits.order, "rdp": rdp - spent, "delta": limits.delta} | choice
+
+    size, _ = settle_size(budget, lambda rdp: build(numbers(rdp)), cost=cost, guess=size, times=budget.releases)
+    return numbers(size)
 
 
 def _as_in_the_paper(budget: Budget, adjacency: Adjacency, choices: int) -> tuple[Chooser, GapTest]:

@@ -3,18 +3,23 @@ r"""How aggregators without a delta of their own spend a budget: order and one p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
+import numpy as np
+
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.calibration import INSIDE, check_limits, follow_best_order
+from cutline.mechanisms.planned import Search, settle_size
+from cutline.mechanisms.remembered import Public, remember
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.rounding import fraction_down
+from cutline.privacy.rules.adaptive import Round, adaptive
 from cutline.privacy.rules.rdp import best_order, rdp_within
 from cutline.privacy.rules.registry import RULES
 
@@ -25,6 +30,7 @@ _SURE = 0.95
 _SPENT = 1e-7
 _LONG_TABLE = 1500
 _FAILURE = 1e300
+_HARDLY = 2.0**-50  # a chance at which a voting table ends
 
 
 @lru_cache(maxsize=256)
@@ -47,6 +53,65 @@ def voting_table(budget: Budget, limits: Filter | None, *, coins: int, teachers:
         needed=lambda order, rdp: margin_needed(order, rdp / tosses),
         total=lambda table: tosses * Cost.of(table, adjacency=Adjacency.REPLACE),
     )
+
+
+@lru_cache(maxsize=64)
+def planned_voting_table(budget: Budget, *, coins: int, teachers: int) -> BitTable:
+    r"""Return the voting table of which ``coins`` per query spend the budget of a fixed plan, by the rule ``adaptive``.
+
+    **Privacy.** `cutline.privacy.rules.adaptive`: for ``budget.releases`` queries, and not for a ledger. Remembered in this
+    process and on disk, since ten thousand coins take minutes.
+    """
+
+    def build(found: Mapping[str, float]) -> BitTable:
+        return BitTable.voting(order=found["order"], rdp=found["rdp"], teachers=teachers)
+
+    def cost(table: BitTable) -> Cost:
+        return coins * Cost.of(table, adjacency=Adjacency.REPLACE)
+
+    def search() -> dict[str, float]:
+        order, guess = planned_shape(budget, coins=coins, teachers=teachers)
+        size, _ = settle_size(
+            budget,
+            lambda rdp: build({"order": order, "rdp": rdp}),
+            cost=cost,
+            guess=guess,
+            times=budget.releases * coins,
+        )
+        return {"order": order, "rdp": size}
+
+    asked: Public = {"kind": "voting", "epsilon": budget.epsilon, "delta": budget.delta, "releases": budget.releases}
+    return remember(
+        {**asked, "coins": coins, "teachers": teachers},
+        search=search,
+        build=build,
+        fits=lambda table: adaptive(cost(table), budget.delta, releases=budget.releases) <= budget.epsilon,
+    )
+
+
+def planned_shape(budget: Budget, *, coins: int, teachers: int) -> tuple[float, float]:
+    """Return the order of the best voting table for a plan, and about the Rényi cost of one coin there; not a promise."""
+    tosses = budget.releases * coins
+    order = cheapest_order(budget, lambda order, rdp: margin_needed(order, rdp / tosses))
+    near = Filter(order=order, rdp=_allowed(budget, order) / tosses, delta=0.0)
+
+    def play(limits: Filter, _part: float) -> Round:
+        # Where fewer and larger coins stand for many, fewer teachers stand for all.
+        last = math.ceil(teachers / 2 * math.sqrt(_pace(near) / _pace(limits))) + 2
+        upper = np.array(list(islice(biases(0.5, order=limits.order, rdp=limits.rdp, stop=_HARDLY), last)))
+        return Round(biases=np.concatenate([1 - upper[:0:-1], upper]))
+
+    def needed(limits: Filter, _part: float) -> float:
+        return margin_needed(limits.order, limits.rdp)
+
+    search = Search(budget=budget, times=tosses, play=play, needed=needed)
+    shape, size = search.best([math.log(near.order - 1)], rdp=near.rdp, evaluations=16)
+    return shape.order, size
+
+
+def _pace(limits: Filter) -> float:
+    """Return the squared step of the middle of a table, which is sin^2 of a straight line."""
+    return limits.rdp / (2 * limits.order)
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,9 @@ import numpy as np
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.base import Parameter
+from cutline.mechanisms.planned import check_accounting
 from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
-from cutline.pate.aggregators.calibration import voting_table
+from cutline.pate.aggregators.calibration import planned_voting_table, voting_table
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter
 from cutline.sampling import Source
@@ -62,8 +63,9 @@ class OptimalVote(CoinVote):
     ----------
     table
         The coin's bias at each number of votes [docs/proofs/bit-table.md]. Calibration takes the Rényi order that
-        minimises the margin of votes at which a label comes out right with probability 0.95. The other parameters are
-        those of `Aggregator`.
+        minimises the margin of votes at which a label comes out right with probability 0.95; with
+        ``accounting="adaptive"`` it spends the budget of a fixed number of queries by the rule of that name, which buys more
+        and takes longer. The other parameters are those of `Aggregator`.
 
     Examples
     --------
@@ -79,14 +81,25 @@ class OptimalVote(CoinVote):
     name: ClassVar[str] = "optimal-vote"
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one coin per label that can move"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"), Parameter(name="accounting"))
 
     table: BitTable
 
     @classmethod
-    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+    def spend(
+        cls,
+        budget: Budget,
+        limits: Filter | None,
+        panel: Panel,
+        *,
+        limit: int | None = None,
+        accounting: str = "renyi",
+    ) -> Self:
         coins = moved_labels(panel["labels"], limit, panel["adjacency"])
-        table = voting_table(budget, limits, coins=coins, teachers=panel["teachers"])
+        if check_accounting(accounting, limits):
+            table = planned_voting_table(budget, coins=coins, teachers=panel["teachers"])
+        else:
+            table = voting_table(budget, limits, coins=coins, teachers=panel["teachers"])
         return cls(**panel, table=table, limit=limit, budget=budget)
 
     def __post_init__(self) -> None:

@@ -69,7 +69,7 @@ def exact(cost: Composition, delta: float) -> float:
     cells = cells_within(epsilon, times, share)
     if others:
         return _together(epsilon, times, others, cells, share)
-    return _first_below(*adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share)), share)
+    return first_below(*adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share)), share)
 
 
 def cells_within(epsilon: float, times: int, share: float) -> int:
@@ -100,11 +100,11 @@ def adaptive_profile(epsilon: float, times: int, cells: int, reach: float) -> tu
         whole[:cells] = -np.expm1(-lower) + np.exp(-lower) * values[cells:0:-1]
         whole[cells : cells + size] = values
         whole[cells + size :] = values[-1]
-        values = np.minimum(_worst(sliding_window_view(whole, size), up, down, h, room) * _UP + _TINIEST, 1.0)
+        values = np.minimum(worst_mean(sliding_window_view(whole, size), up, down, h, room) * _UP + _TINIEST, 1.0)
     return h, values
 
 
-def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float, room: FloatArray) -> FloatArray:
+def worst_mean(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float, room: FloatArray) -> FloatArray:
     """Return the largest mean over all t, on and off the grid; row i of ``shifted`` is V moved by i - cells points.
 
     ``room`` is three scratch arrays: fresh ones at every step would cost more time than the arithmetic.
@@ -130,7 +130,7 @@ def _worst(shifted: npt.NDArray[Any], up: FloatArray, down: FloatArray, h: float
     return tops
 
 
-def _first_below(h: float, values: FloatArray, share: float) -> float:
+def first_below(h: float, values: FloatArray, share: float) -> float:
     """Return the first x, rounded up, at which the chord through the bounds is at most ``share``."""
     above = np.flatnonzero(~(values <= share))
     if above.size == 0:
