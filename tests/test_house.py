@@ -15,10 +15,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "cutline"
 STAGES = {
     ("cli/top.py", "top"): "ask",
     ("quote.py", "quote"): "quote",
-    ("quote.py", "Terms.pay"): "pay",
+    ("payment.py", "Terms.pay"): "pay",
     ("quote.py", "TopWork.count"): "count",
     ("quote.py", "TopWork.draw"): "draw",
-    ("quote.py", "Terms.settle"): "settle",
+    ("payment.py", "Terms.settle"): "settle",
     ("release.py", "Release.to_dict"): "release",
 }
 ORDER = list(STAGES.values())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cutline.version import __version__
 
 if TYPE_CHECKING:
-    from cutline.api import count, plan, quote, top, top_by
+    from cutline.api import count, plan, quote, read_answer, top, top_by
     from cutline.errors import CutlineError
     from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
     from cutline.ledger import Ledger
@@ -42,12 +42,13 @@ __all__ = [
     "label",
     "plan",
     "quote",
+    "read_answer",
     "top",
     "top_by",
 ]
 
 _HOMES = {
-    "cutline.api": ("count", "plan", "quote", "top", "top_by"),
+    "cutline.api": ("count", "plan", "quote", "read_answer", "top", "top_by"),
     "cutline.errors": ("CutlineError",),
     "cutline.histogram": ("BoundedHistogram", "ClosedHistogram", "OpenHistogram"),
     "cutline.ledger": ("Ledger",),

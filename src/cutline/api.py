@@ -7,21 +7,27 @@ mechanism calibrated, before a row is read: a refusal never depends on the data.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cutline.ask import Ask
 from cutline.counting import count
 from cutline.counting.question import Progress
+from cutline.errors import DatasetError
 from cutline.grouped import GroupedRelease
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_bound, check_max_k
 from cutline.mechanisms.planning import Plan
 from cutline.mechanisms.planning import plan as compare
 from cutline.mechanisms.registry import default_max_k
+from cutline.payment import read_record
 from cutline.privacy import Adjacency, Budget
 from cutline.quote import quote
 from cutline.release import Release
 
-__all__ = ["count", "plan", "quote", "top", "top_by"]
+if TYPE_CHECKING:
+    from cutline.ledger import Entry
+    from cutline.pate.labels import Labels
+
+__all__ = ["count", "plan", "quote", "read_answer", "top", "top_by"]
 
 
 def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) -> Release:
@@ -64,6 +70,14 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         How much memory the engine may use before it spills to disk, like ``"1GB"``.
     ledger, dataset, analyst
         The books (a `cutline.Ledger`, or its address), the account to charge and, if its owner asks for one, a name.
+    share
+        With a ledger, instead of epsilon, delta and releases: the share of the dataset's whole budget that this release takes,
+        as a `fractions.Fraction` or text like ``"1/20"``, ``"0.05"`` or ``"5%"``.
+    purpose
+        Why this is asked, in one line, for those who read the ledger's history.
+    data_version, fresh
+        A name for the data as they are now, like a date. If the ledger keeps the answer to this very question about this
+        version, it is returned again, free, and no source is opened; ``fresh=True`` draws and pays all the same.
     progress
         Told, now and then, the share of the counting that is done, from 0 to 1.
     rng
@@ -158,6 +172,24 @@ def top_by(
     """
     asked = quote(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key, **ask)
     return asked.run(source, progress=progress)
+
+
+def read_answer(entry: Entry) -> Release | GroupedRelease | Labels:
+    """Return the answer that an entry of a ledger keeps; `cutline.Ledger.answer` returns the entry."""
+    from cutline.pate.labels import Labels
+
+    kinds: dict[str, type[Release | GroupedRelease | Labels]] = {
+        "release": Release,
+        "table": GroupedRelease,
+        "labels": Labels,
+    }
+    if entry.answer is None:
+        raise DatasetError(
+            "only a settled entry holds an answer",
+            f"entry {entry.id}, {entry.state}",
+            "It stays charged: nobody but the process that asked knows whether its answer got out.",
+        )
+    return read_record(entry, lambda record: kinds[record["kind"]].from_record(record))
 
 
 def plan(

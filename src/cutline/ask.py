@@ -1,36 +1,14 @@
 r"""What can be asked: the parameters of the public verbs, named and typed once.
 
-`cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`; labels are paid for by
-the same `Payment`.
+`cutline.top` explains them one by one. `cutline.quote`, `cutline.top` and `cutline.top_by` share `Ask`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
 
 from cutline.counting.question import Columns
-from cutline.privacy import Adjacency
-from cutline.sampling import Source
-
-if TYPE_CHECKING:
-    from cutline.ledger import Ledger
-
-LedgerAddress = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
-
-
-class Payment(TypedDict, total=False):
-    """What may be spent and who pays; `agree_terms` settles it, for top sets and for labels alike."""
-
-    epsilon: float | None
-    delta: float | None
-    releases: int | None
-    adjacency: Adjacency | str | None
-    ledger: Ledger | LedgerAddress | None
-    dataset: str | None
-    analyst: str | None
-    rng: Source | None
+from cutline.payment import Payment
 
 
 class Ask(Columns, Payment, total=False):

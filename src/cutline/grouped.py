@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Self, TypeAlias
 
 from cutline.histogram import Item
 from cutline.privacy import Budget, Cost, Gaussian
-from cutline.release import Release, describe_cost, state_guarantee
-from cutline.version import __version__
+from cutline.release import Paid, Release, decode_item, describe_cost, encode_item, state_guarantee
 
 __all__ = ["GroupedRelease", "dearest"]
 
@@ -24,7 +23,7 @@ Group: TypeAlias = Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedRelease:
+class GroupedRelease(Paid):
     r"""A table of releases, one per group, and what one user can lose by all of them together.
 
     The sentence to publish with the table is `guarantee`. That of a single entry is true as well, but speaks of as many
@@ -42,8 +41,8 @@ class GroupedRelease:
         What this table and others of its kind may spend together.
     reserved
         The dearest that the whole table could have been, for one user.
-    account
-        The account that paid, as it was afterwards, as plain data; None without a ledger.
+    account, entry, repeated_from
+        Who paid, if anybody: see `cutline.release.Paid`.
     """
 
     by: str
@@ -51,7 +50,6 @@ class GroupedRelease:
     groups_per_user: int
     budget: Budget
     reserved: Cost
-    account: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "releases", dict(self.releases))
@@ -75,9 +73,30 @@ class GroupedRelease:
         whole = state_guarantee(first.mechanism, worst=self.reserved, budget=self.budget, seeded=self.seeded)
         return of_table(whole, by=self.by, groups=len(self.releases), touched=self.groups_per_user)
 
-    def with_account(self, account: Mapping[str, Any]) -> Self:
-        """Return the same table together with the account that paid for it, as it is afterwards."""
-        return replace(self, account=account)
+    def to_record(self) -> dict[str, Any]:
+        """Return everything but the payment as plain data that `from_record` reads back equal."""
+        costs = [self.reserved]
+        rows = [[encode_item(group), release.to_row(costs)] for group, release in self.releases.items()]
+        return {
+            "kind": "table",
+            "by": self.by,
+            "groups": rows,
+            "groups_per_user": self.groups_per_user,
+            "budget": asdict(self.budget),
+            "costs": [cost.to_dict() for cost in costs],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read a table back from its record."""
+        costs = [Cost.from_dict(plain) for plain in record["costs"]]
+        return cls(
+            by=record["by"],
+            releases={decode_item(group): Release.from_row(row, costs) for group, row in record["groups"]},
+            groups_per_user=record["groups_per_user"],
+            budget=Budget(**record["budget"]),
+            reserved=costs[0],
+        )
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return the table as plain data; each group's entry states the guarantee of the whole table."""
@@ -90,8 +109,7 @@ class GroupedRelease:
             **describe_cost(mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
-            "ledger": self.account,
-            "version": __version__,
+            **self.describe_payment(),
         }
 
 

@@ -12,44 +12,29 @@ through here: no other verb of the package pays.
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, Unpack, overload
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Unpack, overload
 
 import numpy as np
 
-from cutline.ask import Ask, LedgerAddress, Payment
+from cutline.ask import Ask
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
 from cutline.counting.question import Columns, Grouping
-from cutline.errors import AdjacencyError, ParameterError
+from cutline.errors import ParameterError
 from cutline.grouped import GroupedRelease, of_table
-from cutline.histogram import ClosedHistogram, Histogram, Item
+from cutline.histogram import ClosedHistogram, Histogram, Item, item_key
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
-from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Release, describe_cost, state_guarantee
-from cutline.sampling import Source, resolve
-
-if TYPE_CHECKING:
-    from cutline.ledger import Account, Ledger, Reservation
-
-
-class Paid(Protocol):
-    """What a quote ends in: a release, a table of releases, or labels; it can be shown with the account that paid."""
-
-    @property
-    def cost(self) -> Cost: ...
-    @property
-    def seeded(self) -> bool: ...
-    def with_account(self, account: Mapping[str, Any]) -> Self: ...
-
-
-Answer = TypeVar("Answer", bound=Paid)
+from cutline.payment import Answer, Payment, Terms, agree_terms
+from cutline.privacy import Adjacency, Budget, Cost
+from cutline.release import Release, describe_cost, digest_items, state_guarantee
+from cutline.sampling import Source
 
 
 class Work(ABC, Generic[Answer]):
@@ -69,6 +54,14 @@ class Work(ABC, Generic[Answer]):
         """Return the guarantee that the answer will state; it does not depend on the answer."""
 
     @abstractmethod
+    def ask(self) -> dict[str, Any]:
+        """Return the public question as plain data: all that must be equal for one answer to serve twice, but the data."""
+
+    @abstractmethod
+    def read(self, record: Mapping[str, Any]) -> Answer:
+        """Read an answer to this question back from its record."""
+
+    @abstractmethod
     def bind(self, source: Any) -> Any:
         """Open the source and refuse, for public reasons only, what does not fit; no row is read."""
 
@@ -79,38 +72,6 @@ class Work(ABC, Generic[Answer]):
     @abstractmethod
     def draw(self, counted: Any, rng: Source) -> Answer:
         """Draw what becomes public."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Who is protected, what may be spent, with whose random bits, and who pays: an account in open books, or nobody."""
-
-    adjacency: Adjacency
-    budget: Budget  # of all releases of this kind together
-    rng: Source
-    limits: Filter | None = None  # the same at the ledger's Rényi order, if there is a ledger
-    books: Ledger | None = None
-    ours: bool = False  # whether the books were opened here, and are closed here
-    account: Account | None = None  # as it was when this was agreed
-    analyst: str | None = None
-
-    def opened(self) -> AbstractContextManager[object]:
-        """Return the books as a context that closes them at its end, if they were opened here."""
-        return self.books if self.books is not None and self.ours else nullcontext()
-
-    def pay(self, work: Work[Any]) -> Reservation | None:
-        """Charge the dearest path, or refuse; without books there is nothing to charge."""
-        if self.books is None or self.account is None:
-            return None
-        return self.books.reserve(
-            work.cost, dataset=self.account.dataset, analyst=self.analyst, mechanism=work.describe()
-        )
-
-    def settle(self, reservation: Reservation | None, answer: Answer) -> Answer:
-        """Lower the charge to what ran, and return the answer with the account as it is then."""
-        if self.books is None or reservation is None:
-            return answer
-        return answer.with_account(self.books.settle(reservation, answer).to_dict())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +117,27 @@ class Quote(Generic[Answer]):
         """The sentence that will come with the answer, whatever the answer is."""
         return self.work.promise(self.budget, seeded=self.terms.rng.seeded)
 
+    @property
+    def question(self) -> dict[str, Any]:
+        """What is asked, as plain public data; equal questions about one version of the data are paid for once."""
+        # Parameters that are not described, like the parts of a budget, show in what the steps cost.
+        cost = hashlib.sha256(json.dumps(self.cost.to_dict(), sort_keys=True).encode()).hexdigest()
+        return self.terms.complete({**self.work.ask(), "mechanism": self.work.describe(), "cost": cost})
+
     def run(self, source: Any, *, progress: Progress | None = None) -> Answer:
         """Pay, count, draw, settle: return what became public. Every run is a release of its own, and is paid for.
 
         With a ledger the dearest path is on the books before a row is read. Whatever fails afterwards leaves that charge, and
-        if only the settling fails, `UnsettledError` carries the answer.
+        if only the settling fails, `UnsettledError` carries the answer. If the terms name a version of the data and the books
+        hold the answer to this question about it, that one is returned instead, and the source is not opened.
         """
-        bound = self.work.bind(source)  # a typo in a name is refused before it costs anything
         with self.terms.opened():
-            reservation = self.terms.pay(self.work)
+            question = {} if self.terms.books is None else self.question
+            kept = self.terms.find(question, self.work.read)
+            if kept is not None:
+                return kept
+            bound = self.work.bind(source)  # a typo in a name is refused before it costs anything
+            reservation = self.terms.pay(self.cost, mechanism=self.mechanism, question=question)
             counted = self.work.count(bound, progress)
             answer = self.work.draw(counted, self.terms.rng)
             return self.terms.settle(reservation, answer)
@@ -199,6 +172,18 @@ class TopWork(Work[Release]):
 
     def promise(self, budget: Budget, *, seeded: bool) -> str:
         return state_guarantee(self.describe(), worst=self.cost, budget=budget, seeded=seeded)
+
+    def ask(self) -> dict[str, Any]:
+        asked = self.question
+        # Candidates are a set: what comes out does not depend on the order they are listed in.
+        listed = None if asked.candidates is None else digest_items(sorted(asked.candidates, key=item_key))
+        # All other fields, so that a new one cannot be forgotten here; how much memory there is changes nothing.
+        plain = {field.name: getattr(asked, field.name) for field in fields(asked)}
+        del plain["grouping"], plain["memory_limit"]
+        return {"kind": "top", **plain, "candidates": listed, "max_k": self.max_k}
+
+    def read(self, record: Mapping[str, Any]) -> Release:
+        return Release.from_record(record)
 
     def bind(self, source: object) -> Log:
         return bind(source, self.question)
@@ -235,6 +220,20 @@ class TableWork(Work[GroupedRelease]):
     def promise(self, budget: Budget, *, seeded: bool) -> str:
         one = state_guarantee(self.describe(), worst=self.cost, budget=budget, seeded=seeded)
         return of_table(one, by=self.grouping.column, groups=len(self.grouping.groups), touched=self.touched)
+
+    def ask(self) -> dict[str, Any]:
+        limit, salts = self.grouping.limit, self.grouping.salts
+        return {
+            **self.each.ask(),
+            "kind": "table",
+            "by": self.grouping.column,
+            "groups": digest_items(self.grouping.groups),
+            "max_groups_per_user": limit,
+            "key": None if limit is None else digest_items(salts)["sha256"],  # it chooses the groups of a user
+        }
+
+    def read(self, record: Mapping[str, Any]) -> GroupedRelease:
+        return GroupedRelease.from_record(record)
 
     def bind(self, source: object) -> Log:
         return self.each.bind(source)
@@ -330,70 +329,3 @@ def quote(
         return Quote(work=top, terms=terms)
     table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
     return Quote(work=table, terms=terms)
-
-
-def agree_terms(
-    *,
-    unit: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    releases: int | None = None,
-    adjacency: Adjacency | str | None = None,
-    ledger: Ledger | LedgerAddress | None = None,
-    dataset: str | None = None,
-    analyst: str | None = None,
-    rng: Source | None = None,
-) -> Terms:
-    """Settle who is protected, what may be spent and who pays.
-
-    Without a ledger: the caller's epsilon, delta and number of releases, or 1, 1e-6 and 1. With one and without an epsilon: one
-    ``releases``-th of the dataset's budget, by default the dataset's own share of one release.
-    """
-    source = resolve(rng)
-    asked = None if adjacency is None else Adjacency.parse(adjacency)
-    if ledger is None and dataset is None and analyst is None:
-        budget = Budget(
-            epsilon=1.0 if epsilon is None else epsilon,
-            delta=1e-6 if delta is None else delta,
-            releases=1 if releases is None else releases,
-        )
-        return Terms(adjacency=asked or Adjacency.ADD_REMOVE, budget=budget, rng=source)
-    if ledger is None or dataset is None:
-        raise ParameterError(
-            "a ledger and a dataset go together",
-            "a dataset or an analyst without a ledger" if ledger is None else "a ledger without a dataset",
-            "Pass ledger and dataset, or neither.",
-        )
-    if source.seeded:
-        raise ParameterError(
-            "a ledger keeps releases, not simulations", "a seeded generator", "Leave rng out, or leave the ledger out."
-        )
-    from cutline.ledger import Ledger as OpenBooks  # loads the database's library: not for those who keep no books
-    from cutline.ledger import allowance
-
-    books = OpenBooks(ledger) if isinstance(ledger, str | os.PathLike) else ledger
-    with books if books is not ledger else nullcontext():  # a quote that is never run leaves no connection behind
-        account = books.show(dataset)
-    if asked not in (None, account.adjacency):
-        raise AdjacencyError(
-            f"{dataset!r} is kept under one adjacency relation, {account.adjacency}",
-            str(asked),
-            f"Take the dataset's: adjacency={str(account.adjacency)!r}.",
-        )
-    if None not in (account.unit, unit) and account.unit != unit:
-        raise ParameterError(
-            f"{dataset!r} protects those named in its own column",
-            f"user={unit!r}, for {account.unit!r}",
-            f"Pass user={account.unit!r}.",
-        )
-    budget, limits = allowance(account, epsilon=epsilon, delta=delta, releases=releases)
-    return Terms(
-        adjacency=account.adjacency,
-        budget=budget,
-        limits=limits,
-        books=books,
-        ours=books is not ledger,
-        account=account,
-        analyst=analyst,
-        rng=source,
-    )

@@ -2,16 +2,24 @@ r"""Everything that becomes public about one run of a mechanism, and what it cos
 
 An `Outcome` is what the run itself shows: items, cut and steps. A mechanism's exact law is over outcomes. A `Release` adds what
 is public before any data: cost, mechanism, budget. It holds no private number, and may be printed, pickled, logged and stored.
+A *record* (`Release.to_record`) is the same as plain data that reads back equal: the form in which a ledger keeps paid answers.
 """
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import hashlib
+import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self, TypeAlias
+
+import numpy as np
 
 from cutline.histogram import Item, item_key
 from cutline.privacy import Budget, Cost
@@ -69,7 +77,47 @@ Law: TypeAlias = Mapping[Outcome, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Paid(ABC):
+    """What releases, tables of them and labels have in common: the account that paid, and the entry that holds the answer.
+
+    Parameters
+    ----------
+    account
+        The account that paid, as it was afterwards, as plain data; None without a ledger.
+    entry
+        The entry of the ledger that paid for the answer and keeps it; None without a ledger.
+    repeated_from
+        The same entry if nothing was drawn or paid this time: the answer was in the books already. None otherwise.
+    """
+
+    account: Mapping[str, Any] | None = None
+    entry: int | None = None
+    repeated_from: int | None = None
+
+    def with_account(self, account: Mapping[str, Any], *, entry: int, repeated: bool = False) -> Self:
+        """Return the same answer together with the account that paid for it and the entry that keeps it."""
+        return replace(self, account=account, entry=entry, repeated_from=entry if repeated else None)
+
+    @abstractmethod
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """Return everything as plain data for JSON: the cost in a few values, or in full as `Cost.to_dict` writes it."""
+
+    @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """Return everything but the payment as plain data that can be read back without loss."""
+
+    def describe_payment(self) -> dict[str, Any]:
+        """Return who paid as plain data: what ends the ``to_dict()`` of every answer."""
+        return {
+            "ledger": self.account,
+            "entry": self.entry,
+            "repeated_from": self.repeated_from,
+            "version": __version__,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Paid):
     r"""One outcome, with what is public about the mechanism that drew it.
 
     Parameters
@@ -88,8 +136,8 @@ class Release:
         True if the draw came from a seeded generator: a simulation, not a release.
     reserved
         The cost of the dearest path, if another than the one that ran: what a guarantee without a budget states.
-    account
-        The account that paid, as it was afterwards, as plain data; None without a ledger.
+    account, entry, repeated_from
+        Who paid, if anybody: see `Paid`.
     """
 
     outcome: Outcome
@@ -99,7 +147,6 @@ class Release:
     counts: Mapping[Item, int] | None = None
     seeded: bool = False
     reserved: Cost | None = None
-    account: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         # A set remembers the order it was filled in (its iteration, repr and pickle show it where hashes collide), and it
@@ -144,9 +191,55 @@ class Release:
         """One sentence: epsilon, delta, releases, adjacency; the worst case, never a refund."""
         return state_guarantee(self.mechanism, worst=self.reserved or self.cost, budget=self.budget, seeded=self.seeded)
 
-    def with_account(self, account: Mapping[str, Any]) -> Self:
-        """Return the same release together with the account that paid for it, as it is afterwards."""
-        return replace(self, account=account)
+    def to_record(self) -> dict[str, Any]:
+        r"""Return everything but the payment as plain data that `from_record` reads back equal, the items' types included.
+
+        Examples
+        --------
+        >>> from cutline.privacy import Adjacency
+        >>> day = Outcome(items=frozenset({datetime.date(2026, 11, 16), decimal.Decimal("1.50"), True, "1"}), k=4)
+        >>> release = Release(outcome=day, cost=Cost(adjacency=Adjacency.ADD_REMOVE), mechanism={"name": "m"}, budget=None)
+        >>> Release.from_record(json.loads(json.dumps(release.to_record()))) == release
+        True
+        """
+        costs: list[Cost] = []
+        return self.to_row(costs) | {"kind": "release", "costs": [cost.to_dict() for cost in costs]}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read a release back from its record."""
+        return cls.from_row(record, [Cost.from_dict(plain) for plain in record["costs"]])
+
+    def to_row(self, costs: list[Cost]) -> dict[str, Any]:
+        """Return the record with its costs by number in a list, to which new ones are added: a table names each once."""
+        listed = self.listed()
+        return {
+            "items": None if listed is None else [encode_item(item) for item in listed],
+            "ordered": isinstance(self.items, tuple),
+            "k": int(self.k),
+            "path": list(self.outcome.steps),
+            "cost": _numbered(self.cost, costs),
+            "reserved": None if self.reserved is None else _numbered(self.reserved, costs),
+            "mechanism": dict(self.mechanism),
+            "budget": None if self.budget is None else asdict(self.budget),
+            "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], costs: list[Cost]) -> Self:
+        """Read a release back from what `to_row` returned, and the list that its costs are in."""
+        listed = None if row["items"] is None else tuple(decode_item(item) for item in row["items"])
+        items = listed if listed is None or row["ordered"] else frozenset(listed)
+        return cls(
+            outcome=Outcome(items=items, k=row["k"], steps=tuple(row["path"])),
+            cost=costs[row["cost"]],
+            reserved=None if row["reserved"] is None else costs[row["reserved"]],
+            mechanism=row["mechanism"],
+            budget=None if row["budget"] is None else Budget(**row["budget"]),
+            counts=None if row["counts"] is None else dict(zip(listed or (), row["counts"], strict=True)),
+            seeded=row["seeded"],
+        )
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         r"""Return everything as plain data for JSON.
@@ -164,7 +257,8 @@ class Release:
             when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
             ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,
             see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``guarantee``: one sentence.
-            ``seeded``: whether it is a simulation. ``ledger``: the account that paid, afterwards. ``version``: of the package.
+            ``seeded``: whether it is a simulation. ``ledger``: the account that paid, afterwards; ``entry``: where it is kept;
+            ``repeated_from``: the same if it was there already, and free. ``version``: of the package.
         """
         listed = self.listed()
         _, delta, _ = _stated(self.reserved or self.cost, self.budget)
@@ -178,8 +272,7 @@ class Release:
             "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
             "guarantee": self.guarantee,
             "seeded": self.seeded,
-            "ledger": self.account,
-            "version": __version__,
+            **self.describe_payment(),
         }
 
 
@@ -209,6 +302,57 @@ def _plain(item: Item) -> bool | int | float | str | None:
     if item is None or isinstance(item, bool | int | str):
         return item
     return item if isinstance(item, float) and math.isfinite(item) else str(item)
+
+
+# How items of other types than JSON's are written down: the type, a text of it, and the way back.
+_WRITTEN: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Item]]] = {
+    "int": (int, hex, lambda text: int(text, 16)),  # of thousands of digits, which Python does not write in decimals
+    "float": (float, float.hex, float.fromhex),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+    "time": (datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
+}
+
+
+def encode_item(item: Item) -> Any:
+    """Return an item as JSON can hold it, so that `decode_item` returns an equal one; of an unknown type, its text."""
+    if isinstance(item, np.generic):
+        item = item.item()
+    if item is None or type(item) in (bool, str) or (type(item) is int and item.bit_length() < 10_000):
+        return item
+    if isinstance(item, tuple):
+        return {"tuple": [encode_item(part) for part in item]}
+    for name, (kind, write, read) in _WRITTEN.items():
+        if isinstance(item, kind):
+            text = write(item)
+            if read(text) == item or item != item:  # a NaN comes back, too
+                return {name: text}
+    return {"text": str(item)}
+
+
+def decode_item(plain: object) -> Item:
+    """Return the item that was written down."""
+    if not isinstance(plain, dict):
+        return plain
+    ((name, written),) = plain.items()
+    if name == "tuple":
+        return tuple(decode_item(part) for part in written)
+    return _WRITTEN[name][2](written) if name in _WRITTEN else str(written)
+
+
+def digest_items(items: Iterable[Item]) -> dict[str, Any]:
+    """Return the length and the digest of a public list, by which a question names it."""
+    written = [encode_item(item) for item in items]
+    return {"length": len(written), "sha256": hashlib.sha256(json.dumps(written).encode()).hexdigest()}
+
+
+def _numbered(cost: Cost, costs: list[Cost]) -> int:
+    if cost not in costs:
+        costs.append(cost)
+    return costs.index(cost)
 
 
 def describe_cost(

@@ -21,7 +21,10 @@ KEYS = [
     "guarantee",
     "seeded",
     "ledger",
+    "entry",
+    "repeated_from",
     "version",
+    "unsettled",
 ]
 
 

@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 
 from cutline import __version__
+from cutline.cli.answers import answer, history
 from cutline.cli.cost import cost
 from cutline.cli.custody import audit, backup, restore, upgrade
 from cutline.cli.demo import demo
+from cutline.cli.door import checked_streams
 from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.pate import pate
@@ -39,6 +41,8 @@ for command in (demo, top, cost, plan, mechanisms, pate, verify):
     app.command()(command)
 for owners_command in (audit, backup, restore, upgrade):
     ledger.command()(owners_command)
+ledger.command()(history)
+ledger.command()(answer)
 app.add_typer(ledger)
 
 
@@ -64,7 +68,8 @@ def main() -> None:
         # A terminal that cannot show a character shows its number; the release is not lost over it.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    try:
-        app(prog_name="cutline")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with checked_streams():
+        try:
+            app(prog_name="cutline")
+        except KeyboardInterrupt:
+            sys.exit(130)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cutline.cli import options as o
-from cutline.cli.door import guarded, print_json
+from cutline.cli.door import guarded, print_json, printable
 from cutline.cli.ledger import Books
 
 Head = Annotated[
@@ -33,7 +33,7 @@ def audit(books: Books, head: Head = None, as_json: o.AsJson = False) -> None:
     if as_json:
         print_json(found.to_dict())
     else:
-        from cutline.cli.show import print_facts, printable, results
+        from cutline.cli.show import print_facts, results
 
         known = "; the chain holds the given head" if head is not None else ""
         facts = {
@@ -113,6 +113,6 @@ def _tell(facts: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    from cutline.cli.show import print_facts, printable, results
+    from cutline.cli.show import print_facts, results
 
     print_facts(results(), {name: printable(value) for name, value in facts.items()})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cutline.cli import options as o
-from cutline.cli.door import guarded, print_json
+from cutline.cli.door import deliver, guarded, printable
 
 if TYPE_CHECKING:
     from cutline.histogram import OpenHistogram
@@ -39,7 +39,7 @@ def demo(
     from cutline import api
     from cutline.cli.cost import gap_needed
     from cutline.cli.files import check_plot
-    from cutline.cli.show import talk, working
+    from cutline.cli.show import working
     from cutline.demo import write_checkins
     from cutline.histogram import OpenHistogram
     from cutline.mechanisms.registry import calibrate
@@ -63,24 +63,21 @@ def demo(
         form: gap_needed(calibrate("stable-top-k", budget, max_k=_MAX_K, test=test), max_k=_MAX_K)
         for form, test in (("ours", None), ("paper", "paper"))
     }
-    if as_json:
-        true_k = _true_cut(counts)
-        print_json(
-            release.to_dict()
-            | {
-                "true_k": true_k,
-                "true_items": sorted(map(str, counts.top(true_k))),
-                "one_gap": needed["ours"],
-                "one_gap_paper": needed["paper"],
-            }
-        )
-    else:
-        _print(counts, release, needed)
-    if plot is not None:
+    true_k = _true_cut(counts)
+    truth = {"true_k": true_k, "true_items": sorted(map(str, counts.top(true_k)))}
+
+    def draw(path: Path) -> None:
         from cutline.plots import plot_demo
 
-        plot_demo(counts, release, plot)
-        talk().print(f"Figure written to {plot}", soft_wrap=True)
+        plot_demo(counts, release, path)
+
+    deliver(
+        release.to_dict() | truth | {"one_gap": needed["ours"], "one_gap_paper": needed["paper"]},
+        lambda: _print(counts, release, needed),
+        as_json=as_json,
+        plot=plot,
+        draw=draw,
+    )
 
 
 def _true_cut(counts: OpenHistogram) -> int:
@@ -92,7 +89,7 @@ def _print(counts: OpenHistogram, release: Release, needed: dict[str, int | None
     from rich.table import Table
 
     from cutline.cli.cost import in_words
-    from cutline.cli.show import headline, print_facts, print_titled, printable, results
+    from cutline.cli.show import headline, print_facts, print_titled, results
 
     console = results()
     true_k = _true_cut(counts)

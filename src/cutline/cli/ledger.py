@@ -2,16 +2,16 @@ r"""``cutline ledger``: budgets that cannot be overspent. Each command opens the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cutline.cli import options as o
-from cutline.cli.door import guarded, print_json
+from cutline.cli.door import deliver, guarded, print_json, printable
 
 if TYPE_CHECKING:
-    from cutline.ledger import Account, Entry
+    from cutline.ledger import Account
 
 ledger = typer.Typer(
     name="ledger",
@@ -101,8 +101,9 @@ def show(
     ] = None,
     plot: o.Plot = None,
     as_json: o.AsJson = False,
+    full: Annotated[bool, typer.Option("--full", help="Also the filter, and what is used of its two limits.")] = False,
 ) -> None:
-    """Show what is spent of a budget, and what is left; --plot draws the burn-down.
+    """Show what is left of a budget; --plot draws the burn-down.
 
     \b
     Example:
@@ -110,7 +111,7 @@ def show(
       cutline ledger show --ledger books.db --dataset visits --plot burn-down.png
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot
-    from cutline.cli.show import talk
+    from cutline.cli.show import account_facts, print_facts, results
     from cutline.errors import ParameterError
     from cutline.ledger import Ledger
 
@@ -122,44 +123,21 @@ def show(
         if dataset is None:
             _show_accounts([opened.show(name) for name in opened.datasets()], as_json=as_json)
             return
-        account = opened.show(dataset)
-        _show_account(account, as_json=as_json)
-        if plot is not None:
+        account, name = opened.show(dataset), dataset
+
+        def draw(path: Path) -> None:
             from cutline.plots import plot_burn_down
 
-            plot_burn_down(account, opened.burn_down(dataset), plot)
-            talk().print(f"Figure written to {plot}", soft_wrap=True)
+            plot_burn_down(account, opened.burn_down(name), path)
 
-
-@ledger.command()
-@guarded
-def history(
-    books: Books,
-    dataset: Dataset,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many entries.")] = 20,
-    before: Annotated[int | None, typer.Option(metavar="ID", help="Only entries before this one.")] = None,
-    as_json: o.AsJson = False,
-) -> None:
-    """List the entries of a dataset, newest first.
-
-    \b
-    Example:
-      cutline ledger history --ledger books.db --dataset visits
-      cutline ledger history --ledger books.db --dataset visits --before 41 --json
-    """  # noqa: D301 - \b is the mark for lines that help must not refill
-    from cutline.ledger import Ledger
-
-    with Ledger(books) as opened:
-        account, entries = opened.show(dataset), opened.history(dataset, before=before, limit=limit)
-    following = entries[-1].id if len(entries) == limit else None
-    if as_json:
-        print_json({"entries": [entry.to_dict() for entry in entries], "before": following})
-        return
-    _show_entries(account, entries)
-    if following is not None:
-        from cutline.cli.show import talk
-
-        talk().print(f"For older ones: --before {following}")
+        plain = account.to_dict()
+        deliver(
+            plain,
+            lambda: print_facts(results(), account_facts(plain, full=full)),
+            as_json=as_json,
+            plot=plot,
+            draw=draw,
+        )
 
 
 @ledger.command()
@@ -229,7 +207,7 @@ def note(
     if as_json:
         print_json(noted.to_dict())
         return
-    from cutline.cli.show import print_facts, printable, results
+    from cutline.cli.show import print_facts, results
 
     facts = {note.at[:19].replace("T", " "): printable(note.text) for note in noted.notes}
     print_facts(results(), {"entry": f"{noted.id}, {noted.state}: the charge stays", **facts})
@@ -257,14 +235,14 @@ def _show_account(account: Account, *, as_json: bool) -> None:
         return
     from cutline.cli.show import account_facts, print_facts, results
 
-    print_facts(results(), account_facts(account.to_dict()) | {"head": account.head or ""})
+    print_facts(results(), account_facts(account.to_dict()))
 
 
 def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
     if as_json:
         print_json({"datasets": [account.to_dict() for account in accounts]})
         return
-    from cutline.cli.show import percent, printable
+    from cutline.cli.show import account_facts, print_table
 
     rows = [
         (
@@ -273,43 +251,8 @@ def _show_accounts(accounts: list[Account], *, as_json: bool) -> None:
             account.state,
             f"{account.budget.epsilon:.4g}",
             f"{account.budget.delta:.3g}",
-            percent(max(account.used.values())),
-            f"{account.remaining_releases} of {account.budget.releases}",
+            account_facts(account.to_dict())["left"],
         )
         for account in accounts
     ]
-    _print_table("Datasets", ("dataset", "owner", "state", "epsilon", "delta", "used", "releases left"), rows)
-
-
-def _show_entries(account: Account, entries: list[Entry]) -> None:
-    from cutline.cli.show import percent, printable
-
-    rows = []
-    for entry in entries:
-        rdp, delta = entry.charged.shares(account.limits)
-        rows.append(
-            (
-                str(entry.id),
-                entry.at[:19].replace("T", " "),
-                printable(entry.analyst or "-"),
-                printable(entry.mechanism.get("name", "?")),
-                percent(float(100 * rdp)),
-                percent(float(100 * delta)),
-                "settled" if entry.state == "settled" else "charged in full",
-            )
-        )
-    title = f"Releases of {printable(account.dataset)}, newest first, in percent of the limits"
-    _print_table(title, ("entry", "time (UTC)", "analyst", "mechanism", "rdp", "delta", "state"), rows)
-
-
-def _print_table(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.table import Table
-
-    from cutline.cli.show import print_titled, results
-
-    table = Table()
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in ("entry", "rdp", "delta", "used") else "left")
-    for row in rows:
-        table.add_row(*row)
-    print_titled(results(), title, table)
+    print_table("Datasets", ("dataset", "owner", "state", "epsilon", "delta", "left"), rows)

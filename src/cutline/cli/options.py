@@ -36,6 +36,18 @@ Ledger = Annotated[
 ]
 Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The account in the ledger.")]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the ledger.")]
+Share = Annotated[
+    str | None, typer.Option(metavar="S", help="Take this share of the dataset's whole budget: 1/20, 0.05 or 5%.")
+]
+Purpose = Annotated[str | None, typer.Option(metavar="TEXT", help="What the answer is for; the ledger keeps it.")]
+DataVersion = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which data this is, like 2026-11-16: the same question about the same version is answered again, free.",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Draw and pay, even if the ledger holds the answer.")]
 K = Annotated[int | None, typer.Option("--k", metavar="K", help="How many items to release; without it, k is found.")]
 MaxK = Annotated[
     int | None,

@@ -3,15 +3,12 @@ r"""``cutline pate``: teachers' votes in, private labels out."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cutline.cli import options as o
-from cutline.cli.door import guarded, print_json
-
-if TYPE_CHECKING:
-    from cutline.pate.labels import Labels
+from cutline.cli.door import guarded
 
 
 @guarded
@@ -48,6 +45,10 @@ def pate(
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
     analyst: o.Analyst = None,
+    share: o.Share = None,
+    purpose: o.Purpose = None,
+    data_version: o.DataVersion = None,
+    fresh: o.Fresh = False,
     as_json: o.AsJson = False,
     full: o.Full = False,
 ) -> None:
@@ -60,7 +61,7 @@ def pate(
       cutline pate votes.parquet --teachers 250 --ledger books.db --dataset patients --out labels.csv
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.ballots import check_labels_file, read_ballots, write_labels
-    from cutline.cli.show import talk, working
+    from cutline.cli.show import publish, working
     from cutline.pate.label import keep_unsettled, label
 
     check_labels_file(out, needed=not as_json, votes=ballots, ledger=ledger)
@@ -78,34 +79,26 @@ def pate(
                 ledger=ledger,
                 dataset=dataset,
                 analyst=analyst,
+                share=share,
+                purpose=purpose,
+                data_version=data_version,
+                fresh=fresh,
             )
         )  # what was paid for in full goes to its file, even if the books broke down afterwards
     unwritten = None if out is None else write_labels(out, labels.values, names, labels.guarantee)
-    if as_json or unwritten is not None:  # labels that are paid for and have no file are printed, asked for or not
-        written = (
-            {} if out is None or unwritten is not None else {"labels": None}
-        )  # those in a file are not printed again
-        failures = {"unsettled": unsettled, "unwritten": unwritten}
-        said = {name: error and error.to_dict() for name, error in failures.items()}
-        print_json(labels.to_dict(full=full) | written | said)
-        if unwritten is None:
-            return
+    in_file = out is not None and unwritten is None
+    if in_file and not as_json:
+        typer.echo(f"Labels written to {out}", err=True)
+    publish(
+        labels,
+        ledger=ledger,
+        unsettled=unsettled,
+        as_json=as_json
+        or unwritten is not None,  # labels that are paid for and have no file are printed, asked for or not
+        full=full,
+        instead=({"labels": None} if in_file else {}) | {"unwritten": unwritten and unwritten.to_dict()},
+    )
+    if unwritten is not None:
         if as_json:
             raise typer.Exit(1)
         raise unwritten
-    _print(labels)
-    talk().print(f"Labels written to {out}", soft_wrap=True)
-    if unsettled is not None:
-        raise unsettled
-
-
-def _print(labels: Labels) -> None:
-    from cutline.cli.show import parameters, print_facts, results
-
-    console = results()
-    console.print(
-        f"{labels.queries:,} queries: {labels.answered:,} answered, {labels.withheld:,} withheld, "
-        f"{labels.partial:,} partly labelled\n",
-        style="bold",
-    )
-    print_facts(console, {"guarantee": labels.guarantee, "mechanism": parameters(labels.mechanism)})

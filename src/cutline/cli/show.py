@@ -11,14 +11,17 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cutline.cli.door import deliver, printable
+from cutline.errors import UnsettledError
 from cutline.grouped import GroupedRelease
-from cutline.release import Release
+from cutline.release import Paid, Release
 
 
 def results() -> Console:
@@ -57,17 +60,6 @@ def counting(sentence: str) -> Iterator[Callable[[float], None] | None]:
         yield lambda share: bar.update(task, completed=share)
 
 
-def printable(item: object) -> str:
-    r"""Return the item as text with every control or invisible character spelled out.
-
-    Examples
-    --------
-    >>> print(printable("[red]tab\there\x1b[0m"), printable("café"), printable(7))
-    [red]tab\there\x1b[0m café 7
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(item))
-
-
 def print_facts(console: Console, pairs: Mapping[str, str]) -> None:
     """Print names and values in two columns, folded at the width of the console."""
     margin = max(map(len, pairs)) + 2
@@ -84,6 +76,16 @@ def print_titled(console: Console, title: str, table: Table) -> None:
     console.print()
 
 
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows of text under their headings on standard output; numbers stand to the right."""
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in ("entry", "share") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    print_titled(results(), title, table)
+
+
 def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] | None = None) -> Table:
     """Return one item per row, with its noisy count if there is one."""
     table = Table()
@@ -95,21 +97,67 @@ def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] |
     return table
 
 
-def print_answer(answer: Release | GroupedRelease, *, header: str) -> None:
+def publish(
+    answer: object,
+    *,
+    header: str = "item",
+    ledger: str | None = None,
+    unsettled: UnsettledError | None = None,
+    plot: Path | None = None,
+    as_json: bool = False,
+    full: bool = False,
+    instead: Mapping[str, Any] = {},
+) -> None:
+    """Deliver what became public, the same now and when the ledger is asked for it again; ``instead`` replaces parts of it."""
+    assert isinstance(answer, Paid)  # noqa: S101 - nothing else is paid for
+
+    def draw(path: Path) -> None:
+        from cutline.plots import plot_release
+
+        assert isinstance(answer, Release)  # noqa: S101 - a figure of a table is refused before
+        plot_release(answer, path)
+
+    place = "Without a ledger it is not kept, and asking again is another release."
+    if unsettled is not None:
+        place = "The books could not be told either, so it is lost; what was charged for it stays charged."
+    elif answer.entry is not None:
+        place = f"It is paid for and kept: `cutline ledger answer {answer.entry} --ledger {ledger}` prints it again."
+    deliver(
+        answer.to_dict(full=full) | {"unsettled": unsettled and unsettled.to_dict()} | dict(instead),
+        lambda: print_answer(answer, header=header),
+        as_json=as_json,
+        plot=plot,
+        draw=draw,
+        unsettled=unsettled,
+        kept=place,
+    )
+
+
+def print_answer(answer: Paid, *, header: str) -> None:
     """Print what became public on standard output; ``header`` names the items."""
-    console = results()
-    first = next(iter(answer.releases.values())) if isinstance(answer, GroupedRelease) else answer
+    console, plain = results(), answer.to_dict()
     if isinstance(answer, GroupedRelease):
         print_titled(console, _table_headline(answer), _group_table(header, answer))
+    elif not isinstance(answer, Release):
+        console.print(_labels_headline(plain) + "\n", style="bold")
     elif answer.items is None:
         console.print(headline(answer) + "\n", style="bold")
     else:
         print_titled(console, headline(answer), item_table(header, answer.listed() or (), answer.counts))
-    print_facts(console, {"guarantee": answer.guarantee, "mechanism": parameters(first.mechanism)})
+    facts = {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
     if answer.account is not None:
-        facts = account_facts(answer.account)
-        shown = {name: facts[name] for name in ("dataset", "used", "left")}
-        print_facts(console, shown | {"in all": facts["guarantee"]})
+        account = account_facts(answer.account)
+        again = "answered from the ledger, free: the same question about the same version of the data"
+        facts |= {"entry": f"{answer.entry}, {again}" if answer.repeated_from else f"{answer.entry}"}
+        facts |= {name: account[name] for name in ("dataset", "left")} | {"in all": account["guarantee"]}
+    print_facts(console, facts)
+
+
+def _labels_headline(labels: Mapping[str, Any]) -> str:
+    counts = {name: labels[name] for name in ("queries", "answered", "withheld", "partly")}
+    return "{queries:,} queries: {answered:,} answered, {withheld:,} withheld, {partly:,} partly labelled".format(
+        **counts
+    )
 
 
 def _table_headline(table: GroupedRelease) -> str:
@@ -156,26 +204,30 @@ def percent(value: float) -> str:
     return f"{math.ceil(round(10 * value, 6)) / 10:.1f} %"
 
 
-def account_facts(account: Mapping[str, Any]) -> dict[str, str]:
-    """Return an account (`Account.to_dict()`) as names and values for a person."""
+def account_facts(account: Mapping[str, Any], *, full: bool = False) -> dict[str, str]:
+    """Return an account (`Account.to_dict()`) as names and values for a person; in full, also what only an expert asks for."""
     budget, limits, used = account["budget"], account["filter"], account["used_percent"]
     unit = f", as named by {printable(account['unit'])}" if account["unit"] else ""
+    share = f"{math.floor(round(10 * (100 - max(used.values())), 6)) / 10:.4g} % of the budget"
     facts = {
         "dataset": f"{printable(account['dataset'])} ({account['state']}), owned by {printable(account['owner'])}",
         "budget": f"epsilon = {budget['epsilon']:.6g}, delta = {budget['delta']:.3g}",
-        "used": f"{percent(used['rdp'])} of the Rényi limit, {percent(used['delta'])} of the delta limit",
-        "left": f"{account['remaining_releases']} of {budget['releases']} releases of the usual kind"
+        "left": f"{account['remaining_releases']} of {budget['releases']} questions left ({share})"
         if account["closed"] is None
         else "nothing: closed for good",
         "protects": account["protects"] + unit,
-        "filter": f"order = {limits['order']:.4g}, rdp = {limits['rdp']:.4g}, delta = {limits['delta']:.3g}",
         "entries": f"{account['entries']:,}",
     }
+    if full:
+        facts |= {
+            "filter": f"order = {limits['order']:.4g}, rdp = {limits['rdp']:.4g}, delta = {limits['delta']:.3g}",
+            "used": f"{percent(used['rdp'])} of the Rényi limit, {percent(used['delta'])} of the delta limit",
+        }
     for analyst in account["analysts"]:
-        share = analyst["used_percent"]
-        said = "no limit of their own" if share is None else f"{percent(max(share.values()))} of their limit used"
+        part = analyst["used_percent"]
+        said = "no limit of their own" if part is None else f"{percent(max(part.values()))} of their limit used"
         facts[f"analyst {printable(analyst['analyst'])}"] = said
-    return facts | {"guarantee": account["guarantee"]}
+    return facts | {"guarantee": account["guarantee"]} | ({"head": account["head"]} if account["head"] else {})
 
 
 def parameters(described: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cutline.cli import options as o
-from cutline.cli.door import guarded, print_json
+from cutline.cli.door import guarded
 
 if TYPE_CHECKING:
     from cutline.ask import Ask
@@ -81,6 +81,10 @@ def top(
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
     analyst: o.Analyst = None,
+    share: o.Share = None,
+    purpose: o.Purpose = None,
+    data_version: o.DataVersion = None,
+    fresh: o.Fresh = False,
     plot: o.Plot = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
@@ -93,10 +97,11 @@ def top(
       cutline top checkins.parquet --user user_id --item venue --k 10 --counts
       cutline top 'logs/*.csv' --user who --item page --where "country = 'FR'" --json
       cutline top checkins.parquet --user user_id --item venue --by day --groups days.txt
-      cutline top checkins.parquet --user user_id --item venue --ledger books.db --dataset checkins
+      cutline top checkins.parquet --user user_id --item venue --ledger books.db --dataset checkins --share 1/20
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot, read_list
-    from cutline.cli.show import counting, print_answer, talk
+    from cutline.cli.show import counting, publish
+    from cutline.errors import UnsettledError
     from cutline.quote import Quote, quote
     from cutline.release import Release
 
@@ -121,6 +126,10 @@ def top(
         "ledger": ledger,
         "dataset": dataset,
         "analyst": analyst,
+        "share": share,
+        "purpose": purpose,
+        "data_version": data_version,
+        "fresh": fresh,
         "min_k": min_k,
         "target": target,
         "weight": weight,
@@ -136,17 +145,13 @@ def top(
     else:
         listed = read_list(groups, "the groups")
         asked = quote(by=by, groups=listed, max_groups_per_user=max_groups_per_user, **ask)
+    unsettled = None
     with counting("Counting distinct users per item") as progress:
-        answer = asked.run(log, progress=progress)
-    if as_json:
-        print_json(answer.to_dict(full=full))
-    else:
-        print_answer(answer, header=item)
-    if plot is not None and isinstance(answer, Release):
-        from cutline.plots import plot_release
-
-        plot_release(answer, plot)
-        talk().print(f"Figure written to {plot}", soft_wrap=True)
+        try:
+            answer: object = asked.run(log, progress=progress)
+        except UnsettledError as error:  # paid for in full: it is printed, even if the books broke down afterwards
+            answer, unsettled = error.release, error
+    publish(answer, header=item, ledger=ledger, unsettled=unsettled, plot=plot, as_json=as_json, full=full)
 
 
 def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: Path | None) -> None:

@@ -161,7 +161,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             If the books cannot be read or written now. It carries the release, which was paid for in full before it ran and
             may be used; the reserve stays charged.
         """
-        plain = None if answer is None else reading.encode("an answer", answer)
+        plain = None if answer is None else reading.encode_in_order("an answer", answer)
         if release.seeded is not False:
             raise SettlementError(
                 "a seeded draw is a simulation, not a release",

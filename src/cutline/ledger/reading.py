@@ -269,8 +269,13 @@ def encode(what: str, value: Mapping[str, object]) -> str:
 
 def encode_mechanism(mechanism: Mapping[str, object]) -> str:
     """Return a mechanism's public parameters as text, in their own order."""
-    encode("a mechanism", mechanism)
-    return json.dumps(dict(mechanism), allow_nan=False)
+    return encode_in_order("a mechanism", mechanism)
+
+
+def encode_in_order(what: str, value: Mapping[str, object]) -> str:
+    """Return public plain data as text, in their own order: what is read back is also printed as it was."""
+    encode(what, value)
+    return json.dumps(dict(value), separators=(",", ":"), allow_nan=False)
 
 
 def digest_text(text: str) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cutline.ask import LedgerAddress
 from cutline.errors import ParameterError
 from cutline.extras import require
 from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
@@ -23,6 +22,7 @@ from cutline.pate.partition import (
 )
 from cutline.pate.student import Missing, check_missing, fit_student
 from cutline.pate.teachers import Teachers, rehearse
+from cutline.payment import LedgerAddress
 from cutline.privacy.curves.base import check_whole
 from cutline.sampling import SeededSource, SystemSource
 

@@ -5,7 +5,7 @@ r"""Labels from votes: one batch of queries, quoted before a vote is read, paid 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Unpack
 
@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.ask import Payment
 from cutline.counting.question import Progress
 from cutline.errors import ParameterError, UnsettledError
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.ballots import check_ballots, check_scores
 from cutline.pate.labels import Labels, state_label_guarantee
+from cutline.payment import Payment, agree_terms
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.quote import Quote, Work, agree_terms
+from cutline.quote import Quote, Work
 from cutline.sampling import Source
 
 
@@ -62,6 +62,12 @@ class LabelWork(Work[Labels]):
     def promise(self, budget: Budget, *, seeded: bool) -> str:  # noqa: ARG002 - the aggregator has its own, or none
         own, queries = self.aggregator.budget, self.queries
         return state_label_guarantee(self.describe(), cost=self.cost, budget=own, queries=queries, seeded=seeded)
+
+    def ask(self) -> dict[str, Any]:
+        return {"kind": "labels", "queries": self.queries}  # which queries they are, the version of the ballots says
+
+    def read(self, record: Mapping[str, Any]) -> Labels:
+        return Labels.from_record(record)
 
     def bind(self, source: Voters) -> Voters:
         source.check(self.aggregator, self.queries)
@@ -173,6 +179,8 @@ def label(
         not, as in the paper); a dataset kept under another relation refuses it.
     ledger, dataset, analyst
         The books, by address or open, the account to charge and, if its owner asks for one, a name.
+    share, purpose, data_version, fresh
+        As for `cutline.top`. The version names the ballots, and so which queries they are on.
     rng
         None is the operating system's source; a seeded one makes a simulation.
 

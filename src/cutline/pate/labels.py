@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
 
 from cutline.arrays import Int8Array
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.release import describe_cost, digits_up
-from cutline.version import __version__
+from cutline.release import Paid, describe_cost, digits_up
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
 LabelLaw: TypeAlias = Mapping[LabelRow, float]
@@ -25,7 +26,7 @@ _STATED_DELTA = 1e-6  # of the sentence, when no budget says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labels:
+class Labels(Paid):
     r"""The released labels of a batch: 1, 0, or -1 where the aggregator did not answer.
 
     Parameters
@@ -40,8 +41,8 @@ class Labels:
         What the aggregator was calibrated for, if it was.
     seeded
         True if the draws came from a seeded generator: a simulation, not a release.
-    account
-        The account that paid, as it was afterwards, as plain data; None without a ledger.
+    account, entry, repeated_from
+        Who paid, if anybody: see `cutline.release.Paid`.
     """
 
     values: Int8Array
@@ -49,11 +50,28 @@ class Labels:
     mechanism: Mapping[str, Any]
     budget: Budget | None = None
     seeded: bool = False
-    account: Mapping[str, Any] | None = None
 
-    def with_account(self, account: Mapping[str, Any]) -> Self:
-        """Return the same labels together with the account that paid for them, as it is afterwards."""
-        return replace(self, account=account)
+    def to_record(self) -> dict[str, Any]:
+        """Return everything but the payment as plain data that `from_record` reads back equal."""
+        return {
+            "kind": "labels",
+            "values": self.values.tolist(),
+            "cost": self.cost.to_dict(),
+            "mechanism": dict(self.mechanism),
+            "budget": None if self.budget is None else asdict(self.budget),
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read labels back from their record."""
+        return cls(
+            values=np.array(record["values"], dtype=np.int8),
+            cost=Cost.from_dict(record["cost"]),
+            mechanism=record["mechanism"],
+            budget=None if record["budget"] is None else Budget(**record["budget"]),
+            seeded=record["seeded"],
+        )
 
     @property
     def queries(self) -> int:
@@ -105,8 +123,7 @@ class Labels:
             **describe_cost(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
             "guarantee": self.guarantee,
             "seeded": self.seeded,
-            "ledger": self.account,
-            "version": __version__,
+            **self.describe_payment(),
         }
 
 
