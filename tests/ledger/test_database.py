@@ -246,6 +246,26 @@ def test_a_server_user_without_rights(new_database, server, cost):
             reader.run(never, cost=cost, mechanism=HOW, dataset="visits")
 
 
+def test_a_server_user_with_the_rights_that_the_docs_name(new_database, server, cost, cheaper, ran):
+    address = new_database()
+    with Ledger(address) as ledger:
+        ledger.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+    schema = address.rpartition("%3D")[2]
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    rights = page.split("```sql\n")[1].split("```")[0]
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE analysts LOGIN")
+        connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO analysts")
+        connection.execute(f"SET search_path = {schema}")
+        connection.execute(rights)
+    with Ledger(address.replace("postgres:@", "analysts:@").replace("postgres@", "analysts@")) as books:
+        reservation = books.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob")
+        books.settle(reservation, ran(cheaper), answer={"n": 1})
+        books.note(reservation.id, "by a user with these rights and no others")
+        books.limit("visits", "bob", share=0.5)
+        assert books.audit().passed
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [

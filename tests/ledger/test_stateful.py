@@ -109,6 +109,7 @@ class Books(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "ledger"):
+            assert self.ledger.audit(self.ledger.show("visits").head).findings == ()
             self.ledger._database.close()
             self.directory.cleanup()
 

@@ -125,16 +125,19 @@ class Database:
         """
         if self.path is None:
             return
-        found = _identify(self.path)
-        if self._identity is None:
-            self._identity = found
-        if found is None or found != self._identity:
+        try:
+            found = self.path.stat()
+        except OSError:
+            found = None
+        if self._identity is None and found is not None:
+            self._identity = found.st_dev, found.st_ino
+        if found is None or (found.st_dev, found.st_ino) != self._identity:
             raise LedgerUnavailable(
                 "the ledger's file must stay what and where it was when it was opened",
                 f"{self.printable_address!r}, which was moved, deleted or replaced",
                 "Put it back; if its owner replaced it, open it anew.",
             )
-        if writes and self.path.stat().st_nlink != 1:
+        if writes and found.st_nlink != 1:
             raise LedgerUnavailable(
                 "the ledger's file must have one name, so that everybody finds its journal",
                 f"{self.printable_address!r}, which has hard links",
@@ -187,15 +190,6 @@ class Database:
 
 def _is_uri(path: str) -> bool:
     return path.startswith("file:")
-
-
-def _identify(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file, or None if it is gone."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _open_sqlite(url: URL) -> Engine:
