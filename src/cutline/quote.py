@@ -301,7 +301,8 @@ def quote(
         max_items_per_user=bound,
         **others,
     )
-    check_plan(parameters.get("accounting"), grouped=grouping is not None, counts=counts)
+    if "accounting" in parameters:
+        check_plan(parameters["accounting"], grouped=grouping is not None, counts=counts)
     terms = agree_terms(unit=question.user, **paying)
     ranks = max_k or default_max_k(k)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
