@@ -37,6 +37,7 @@ bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/scale/run.py --rows 10000000 --repeats 3 --no-write
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/exact_rule.py
+	$(BIN)/python benchmarks/adaptive_rule.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/selection.py --largest 1000000
 

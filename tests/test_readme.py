@@ -15,10 +15,14 @@ def quoted_and_measured(pattern, table):
 
 
 def test_what_is_quoted_of_exp3_is_what_its_page_measured():
-    pattern = r"a rigorous epsilon of ([\d.]+) \(([\d.]+) with ballots limited"
+    pattern = r"a rigorous epsilon of ([\d.]+) \(([\d.]+) with `accounting=\"adaptive\"`, ([\d.]+) with ballots limited"
     quoted, rows = quoted_and_measured(pattern, "exp3-needed.csv")
     needed = {row["aggregator"]: row["CelebA attributes REPLACE"] for row in rows}
-    assert quoted.groups() == (needed["OptimalVote"].split()[0], needed["OptimalVote, limited"].split()[0])
+    assert (quoted[1], quoted[3]) == (needed["OptimalVote"].split()[0], needed["OptimalVote, limited"].split()[0])
+    _, plans = quoted_and_measured(pattern, "exp3-planned.csv")
+    [planned] = [float(row["epsilon"]) for row in plans if row["accounting"] == "adaptive"]
+    assert quoted[2] == f"{planned:.2f}"
+    assert planned <= 2.9
 
 
 def test_what_is_quoted_of_exp1_is_what_its_page_measured():

@@ -23,6 +23,7 @@ class Score(NamedTuple):
     correct: float  # share of those that are right; not a number if none went out
     right: float  # share of all labels that went out and are right
     f1: float  # of the labels set, over all queries and labels; a missing label is one that is not set
+    balanced: float  # mean of the shares of set labels that came out set, and of unset ones that came out unset
 
 
 class Tally(NamedTuple):
@@ -92,7 +93,7 @@ def score(values: npt.NDArray[Any], truth: Bools) -> Score:
     Examples
     --------
     >>> score(np.array([[1, 0], [-1, 1]]), np.array([[True, True], [True, True]]))
-    Score(answered=0.75, correct=0.6666666666666666, right=0.5, f1=0.6666666666666666)
+    Score(answered=0.75, correct=0.6666666666666666, right=0.5, f1=0.6666666666666666, balanced=0.75)
     """
     known = values != -1
     right = (known & ((values == 1) == truth)).sum()
@@ -102,7 +103,13 @@ def score(values: npt.NDArray[Any], truth: Bools) -> Score:
         correct=float(right / known.sum()) if known.any() else float("nan"),
         right=float(right / truth.size),
         f1=float(hits),
+        balanced=float((_share(values == 1, truth) + _share(values == 0, ~truth)) / 2),
     )
+
+
+def _share(came: Bools, of: Bools) -> float:
+    """Return which share of some labels came out as they are; all of none."""
+    return float((came & of).sum() / of.sum()) if of.any() else 1.0
 
 
 def tally(values: npt.NDArray[Any], truth: Bools, measure: Measure) -> Tally:

@@ -12,6 +12,7 @@ from experiments.exp3 import tables
 from experiments.exp3.ballot_limits import LimitCell
 from experiments.exp3.celeba_ballots import LIMITS, QUERIES, TEACHERS, simulate
 from experiments.exp3.figures import draw_needed, draw_sweep
+from experiments.exp3.planned_votes import PlannedCell, balanced_table, planned_table
 from experiments.exp3.polls import Poll, score
 from experiments.exp3.privacy_table import privacy_table
 from experiments.exp3.students import StudentCell
@@ -42,6 +43,7 @@ class Plan:
     shown: float = 3.66  # where limits and answers are compared; one of the epsilons
     student_epsilons: tuple[float, ...] = (3.66, 8.0)
     lines: tuple[str, ...] = tuple(LINES)
+    planned_near: float = 2.9  # about where OptimalVote, paid for as a plan, reaches the accuracy on CelebA
 
 
 def run(setting: Setting) -> StudyReport:
@@ -88,6 +90,13 @@ def study(setting: Setting, plan: Plan) -> StudyReport:
             draw_sweep(celeba, sweeps["celeba"], targets["celeba"]),
             draw_needed(polls, sweeps, targets),
             tables.needed_table(polls, sweeps, targets),
+            planned_table(
+                celeba,
+                sweeps["celeba"]["OptimalVote"][Adjacency.REPLACE] if "OptimalVote" in plan.lines else None,
+                found["celeba, planned"],
+                target=targets["celeba"],
+            ),
+            balanced_table(celeba, sweeps["celeba"], epsilon=plan.shown),
             *(tables.sweep_table(poll, sweeps[poll.name], trials=trials) for poll in polls),
             *(draw_sweep(lesson.poll, sweeps[lesson.poll.name], targets[lesson.poll.name]) for lesson in lessons),
             tables.answers_table(polls, sweeps, epsilon=plan.shown),
@@ -102,7 +111,10 @@ def _cells(
     plan: Plan, polls: list[Poll], lessons: list[Lesson], targets: dict[str, float], trials: int
 ) -> dict[str, Callable[[int], Any]]:
     """Return all work after the polls, the slowest first so that no process waits for the last at the end."""
-    cells: dict[str, Callable[[int], Any]] = {}
+    celeba = polls[0]
+    cells: dict[str, Callable[[int], Any]] = {
+        "celeba, planned": PlannedCell(poll=celeba, target=targets["celeba"], trials=trials, near=plan.planned_near)
+    }
     for line in sorted(plan.lines, key=lambda name: "StableTopK" not in name):
         for poll in polls:
             epsilons = plan.celeba_epsilons if poll.name == "celeba" else plan.taught_epsilons

@@ -219,7 +219,8 @@ def test_the_papers_accounting_books_more_than_its_test_costs(celeba: Poll) -> N
 
 def test_the_report_is_written_and_says_that_data_are_generated(report: StudyReport, tmp_path: Path) -> None:
     assert [table.name for table in report.tables] == [
-        "privacy", "needed", "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students"
+        "privacy", "needed", "planned", "balanced",
+        "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students"
     ]  # fmt: skip
     assert all("(generated)" in table.title for table in report.tables if table.name.endswith("-labels"))
     page, *files = report.write(tmp_path, "*A run.*")

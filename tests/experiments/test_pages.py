@@ -221,6 +221,10 @@ def exp3_phrases() -> list[str]:
     majority = {row["data"]: float(row["plain majority"]) for row in rows_of("exp3-limits") if row["limit"] == "none"}
     needed = {row["aggregator"]: row for row in rows_of("exp3-needed")}
     accounting = {(row["data"], row["relation"]): row for row in rows_of("exp3-accounting")}
+    planned = {row["accounting"]: row for row in rows_of("exp3-planned")}
+    balanced = {row["aggregator"]: float(row["balanced, REPLACE"]) for row in rows_of("exp3-balanced")}
+    assert float(planned["adaptive"]["right"]) >= 0.85
+    [unlimited] = re.findall(r"The plain majority: [\d.]+ right, balanced ([\d.]+)\.", note_of("exp3", "balanced"))
 
     def score(poll: str, line: str, relation: str, epsilon: str = "3.66") -> float:
         return float(labels[poll][line, relation][f"epsilon {epsilon}"])
@@ -253,6 +257,9 @@ def exp3_phrases() -> list[str]:
         f"The plain majority is right about {plain:.3f} of all labels",
         f"is behind it by {listed(behind)}",
         f"reaches 0.85, the paper's accuracy, at a proved epsilon of {least['CelebA attributes REPLACE']}",
+        f"then an epsilon of {float(planned['adaptive']['epsilon']):.2f} is enough",
+        f"OptimalVote has {balanced['OptimalVote']:.3f}, the plain majority {unlimited}.",
+        f"Cutting ballots to 10 labels lowers it to {balanced['OptimalVote, limited']:.3f}",
         f"limited to 10 labels, {limited['CelebA attributes REPLACE']} is enough",
         f"and {limited['CelebA attributes ADD_REMOVE']} under ADD_REMOVE",
         f"answers {float(papers['answered, exact']):.1%} of these queries even under ADD_REMOVE",
