@@ -7,6 +7,7 @@ Consoles take every text literally (no markup, no emoji codes), and items pass t
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,19 @@ def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] |
     return table
 
 
+def recall(entry: int, ledger: str | None) -> str:
+    """Return the command that prints a kept answer; a URL may hold a password, and is not repeated.
+
+    Examples
+    --------
+    >>> recall(41, "our books.db"), recall(41, "postgresql://ann:secret@host/books")
+    ("cutline ledger answer 41 --ledger 'our books.db'", 'cutline ledger answer 41 --ledger URL')
+    """
+    return (
+        f"cutline ledger answer {entry} --ledger {'URL' if ledger is None or '://' in ledger else shlex.quote(ledger)}"
+    )
+
+
 def publish(
     answer: object,
     *,
@@ -121,7 +135,7 @@ def publish(
     if unsettled is not None:
         place = "The books could not be told either, so it is lost; what was charged for it stays charged."
     elif answer.entry is not None:
-        place = f"It is paid for and kept: `cutline ledger answer {answer.entry} --ledger {ledger}` prints it again."
+        place = f"It is paid for and kept: `{recall(answer.entry, ledger)}` prints it again."
     deliver(
         answer.to_dict(full=full) | {"unsettled": unsettled and unsettled.to_dict()} | dict(instead),
         lambda: print_answer(answer, header=header),
