@@ -53,7 +53,8 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         How many counts are looked at, and the largest cut that can come out; public. 100 by default, with k
         ``max(100, 10 k)``.
     mechanism
-        A registered name; by default ``"stable-top-k"``, with k ``"test-first"``.
+        A registered name; by default ``"stable-top-k"``, with ``max_items_per_user`` ``"table-threshold"``, and with k one of
+        ``"peel-then-test"``, ``"find-then-choose"`` and ``"test-first"``; `cutline.quote` says which, and why.
     adjacency
         ``"add-remove"`` (one user joins or leaves) or ``"replace"`` (one user's rows change); by default the dataset's,
         without a ledger ``"add-remove"``.

@@ -30,7 +30,7 @@ from cutline.histogram import ClosedHistogram, Histogram, Item, item_key
 from cutline.mechanisms import Mechanism
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.planned import check_plan
-from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism
+from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism, needs_no_bound
 from cutline.payment import Answer, Payment, Terms, agree_terms
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Release, describe_cost, digest_items, state_guarantee
@@ -84,6 +84,8 @@ class Quote(Generic[Answer]):
         What will run, calibrated.
     terms
         Who is protected, the budget, who pays, and where the random bits come from.
+    reason
+        Why this mechanism was taken.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Quote(Generic[Answer]):
 
     work: Work[Answer]
     terms: Terms
+    reason: str = ""
 
     @property
     def mechanism(self) -> Mapping[str, Any]:
@@ -147,6 +150,7 @@ class Quote(Generic[Answer]):
         budget, account = self.budget, self.terms.account
         return {
             **describe_cost(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
+            "reason": self.reason,
             "guarantee": self.guarantee,
             "seeded": self.terms.rng.seeded,
             "ledger": None if account is None else account.to_dict(),
@@ -291,15 +295,12 @@ def quote(
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
     question = ask(**columns, grouping=grouping)
     size = None if question.candidates is None else len(question.candidates)
-    bound = question.max_items_per_user
+    default = default_mechanism(k, closed=size is not None, max_items_per_user=question.max_items_per_user)
+    if mechanism is None and needs_no_bound(default.name):
+        question = replace(question, max_items_per_user=None)
+    others["max_items_per_user"] = question.max_items_per_user
     kind, parameters = check_parameters(
-        mechanism or default_mechanism(k, bound),
-        closed=size is not None,
-        candidates=size,
-        k=k,
-        max_k=max_k,
-        max_items_per_user=bound,
-        **others,
+        mechanism or default.name, closed=size is not None, candidates=size, k=k, max_k=max_k, **others
     )
     if "accounting" in parameters:
         check_plan(parameters["accounting"], grouped=grouping is not None, counts=counts)
@@ -326,7 +327,8 @@ def quote(
         calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
     reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
     top = TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
+    reason = "it was asked for" if mechanism else default.reason
     if grouping is None:
-        return Quote(work=top, terms=terms)
+        return Quote(work=top, terms=terms, reason=reason)
     table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
-    return Quote(work=table, terms=terms)
+    return Quote(work=table, terms=terms, reason=reason)

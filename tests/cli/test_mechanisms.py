@@ -37,7 +37,7 @@ def test_top_works_for_each_that_is_told_k(run, checkins, tmp_path, name):
 
 def test_k_alone_takes_the_default_for_told_k(run, checkins):
     plain = json.loads(run("top", checkins, "--user", "user_id", "--item", "venue", "--k", 12, "--json").stdout)
-    assert plain["mechanism"]["name"] == "test-first"
+    assert plain["mechanism"]["name"] == "peel-then-test"
     assert plain["ordered"] is False  # a cliff at 12: the exact set, unordered
 
 
@@ -65,3 +65,11 @@ def test_refusals_show_the_way_out(run, checkins, options, word):
     assert result.exit_code == 1
     assert word in error["rule"]
     assert error["way_out"]
+
+
+def test_an_answer_that_falls_short_names_what_may_show_more(run, checkins):
+    asked = ("top", checkins, "--user", "user_id", "--item", "venue", "--k", 90, "--epsilon", 0.05)
+    text = " ".join(run(*asked).stdout.split())
+    assert "to find more a larger --epsilon, a smaller --k or --max-items-per-user D" in text
+    whole = run("top", checkins, "--user", "user_id", "--item", "venue", "--k", 12).stdout
+    assert "to find more" not in whole

@@ -125,9 +125,10 @@ def test_a_pair_of_ready_counts_is_bounded():
     histogram = count((full, bounded), max_items_per_user=1)
     assert isinstance(histogram, BoundedHistogram)
     assert (histogram.items, histogram.full_counts([0]).tolist(), histogram.max_items_per_user) == (("b", "a"), [8], 1)
-    for source, bound in (((full, bounded), None), (full, 1), ((full,), 1), ((full, bounded, full), 1)):
-        with pytest.raises(ParameterError, match="max_items_per_user"):
-            count(source, max_items_per_user=bound)
+    assert count((full, bounded), max_k=2).counts.tolist() == [9, 8, 2]  # nobody asks for the bounded ones
+    for source in (full, (full,), (full, bounded, full)):
+        with pytest.raises(ParameterError, match="bounded"):
+            count(source, max_items_per_user=1)
     with pytest.raises(ParameterError, match="open"):
         count((full, bounded), max_items_per_user=1, candidates=["a"])
     with pytest.raises(ParameterError, match="columns"):

@@ -18,7 +18,7 @@ Full = Annotated[
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
 Mechanism = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which mechanism to take.  [default: stable-top-k, with --k test-first]"),
+    typer.Option(metavar="NAME", help="Which mechanism to take.  [default: stable-top-k; with --k by its size]"),
 ]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="Total epsilon of all releases.")]
 Delta = Annotated[float, typer.Option(metavar="D", help="Total delta of all releases.")]

@@ -22,7 +22,7 @@ from rich.text import Text
 from cutline.cli.door import deliver, printable
 from cutline.errors import UnsettledError
 from cutline.grouped import GroupedRelease
-from cutline.release import Paid, Release
+from cutline.release import Paid, Release, Status
 
 
 def results() -> Console:
@@ -159,6 +159,8 @@ def print_answer(answer: Paid, *, header: str) -> None:
     else:
         print_titled(console, headline(answer), item_table(header, answer.listed() or (), answer.counts))
     facts = {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
+    if isinstance(answer, Release) and answer.status is not Status.RELEASED:
+        facts |= {"to find more": _next_steps(answer)}
     if answer.account is not None:
         account = account_facts(answer.account)
         again = "answered from the ledger, free: the same question about the same version of the data"
@@ -172,6 +174,16 @@ def _labels_headline(labels: Mapping[str, Any]) -> str:
     return "{queries:,} queries: {answered:,} answered, {withheld:,} withheld, {partly:,} partly labelled".format(
         **counts
     )
+
+
+def _next_steps(release: Release) -> str:
+    """Say what may show more next time; it depends on what was asked, not on what came out."""
+    steps = ["a larger --epsilon"]
+    if "k" in release.mechanism:
+        steps.append("a smaller --k")
+    if "max_items_per_user" not in release.mechanism:
+        steps.append("--max-items-per-user D, if the items are of a long tail")
+    return f"{', '.join(steps[:-1])} or {steps[-1]}" if len(steps) > 1 else steps[0]
 
 
 def _table_headline(table: GroupedRelease) -> str:
@@ -209,6 +221,10 @@ def headline(release: Release) -> str:
         where = f"the set at k = {release.k}" if release.k else "the set"
         return f"Withheld: {where} did not pass the stability test, so no item is shown."
     shown = len(release.items)
+    if not release.k:
+        return (
+            f"{shown} {'item' if shown == 1 else 'items'} with many users, {_order(isinstance(release.items, tuple))}"
+        )
     fewer = "" if shown == release.k else f" ({shown} of them)"
     return f"The top {release.k}{fewer}, {_order(isinstance(release.items, tuple))}"
 

@@ -298,16 +298,15 @@ class _ReadyPair:
         return [self.histogram]
 
 
-def _bind_pair(source: tuple[Any, ...], question: Question) -> _ReadyPair:
+def _bind_pair(source: tuple[Any, ...], question: Question) -> _ReadyPair | _ReadyCounts:
     """Take a pair of ready counts, or refuse what it has no use for."""
-    if len(source) != 2 or question.max_items_per_user is None:
+    if len(source) != 2:
         raise ParameterError(
-            "a pair of ready counts is full and bounded counts, with their bound",
-            f"{len(source)} in a tuple, max_items_per_user={question.max_items_per_user}",
-            "Pass (full, bounded) and max_items_per_user.",
+            "a pair of ready counts is full and bounded counts", f"{len(source)} in a tuple", "Pass (full, bounded)."
         )
-    for part in source:
-        _bind_counts(part, question)
+    ready = [_bind_counts(part, question) for part in source]
+    if question.max_items_per_user is None:  # nobody asks for the bounded ones
+        return ready[0]
     return _ReadyPair(histogram=BoundedHistogram.from_counts(*source, max_items_per_user=question.max_items_per_user))
 
 

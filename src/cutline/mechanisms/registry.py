@@ -2,6 +2,8 @@ r"""Which mechanisms there are: a new one is a new file plus one line here."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from cutline.errors import DomainError, ParameterError
 from cutline.histogram import check_max_k
 from cutline.mechanisms.adaptive.joint_stable import JointStable
@@ -20,6 +22,10 @@ from cutline.mechanisms.open.peel_then_test import PeelThenTest
 from cutline.mechanisms.open.table_threshold import TableThreshold
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget
+
+# Of k, found on public logs. Up to _SMALL and above _LARGE a cliff a little under k, and what a bottom left over, are worth
+# more than better draws; above _FEW coins on bounded counts find more than draws do, whatever the bound.
+_SMALL, _FEW, _LARGE = 3, 15, 100
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     StableTopK,
@@ -117,13 +123,48 @@ def check_parameters(
     return kind, given | {name: value for name, value in offered.items() if name in accepted and value is not None}
 
 
+def needs_no_bound(name: str) -> bool:
+    """Say whether a mechanism counts every user in all items."""
+    return not mechanism(name).accepts("max_items_per_user")
+
+
 def default_max_k(k: int | None) -> int:
     """Return how many ranks are counted unless the caller says."""
     return max(100, 10 * k) if isinstance(k, int) else 100
 
 
-def default_mechanism(k: int | None, max_items_per_user: int | None = None) -> str:
-    """Return the mechanism for an open question, or for a told k; another one if each user counts in a few items only."""
-    if max_items_per_user is not None:
-        return "table-threshold" if k is None else "find-then-choose"
-    return "stable-top-k" if k is None else "test-first"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """The mechanism for a question that names none, and why; both follow from public numbers."""
+
+    name: str
+    reason: str
+
+
+def default_mechanism(k: int | None, *, closed: bool = False, max_items_per_user: int | None = None) -> Default:
+    r"""Return the mechanism for a question, by k and by in how many items one user counts at most.
+
+    Draws cost more the more items are wanted, coins the more items a user may move; where one becomes better than the other
+    was measured on public logs [docs/counting.md].
+
+    Examples
+    --------
+    >>> [default_mechanism(k, max_items_per_user=50).name for k in (3, 10, 50)]
+    ['test-first', 'peel-then-test', 'find-then-choose']
+    """
+    bound = max_items_per_user
+    if k is None:
+        if bound is None:
+            return Default(name="stable-top-k", reason="k is to be found")
+        return Default(name="table-threshold", reason="without k, all items that have many users are asked for")
+    if closed:
+        return Default(name="test-first", reason="the candidates are listed")
+    if bound is not None and k > _FEW:
+        return Default(
+            name="find-then-choose", reason=f"k = {k} is above {_FEW}, and each user counts in at most {bound} items"
+        )
+    unbounded = "" if bound is None else f"; up to k = {_FEW} more is found by counting each user in all items"
+    if _SMALL < k <= _LARGE:
+        return Default(name="peel-then-test", reason=f"k = {k} is between {_SMALL + 1} and {_LARGE}" + unbounded)
+    size = "small" if k <= _SMALL else "large"
+    return Default(name="test-first", reason=f"k = {k} is {size}" + unbounded)

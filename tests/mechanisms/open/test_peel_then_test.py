@@ -9,6 +9,7 @@ from cutline.errors import DomainError, ParameterError
 from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
 from cutline.mechanisms.open.peel_then_test import PeelThenTest
 from cutline.privacy import Adjacency, BitTable, Budget
+from cutline.privacy.rules.rdp import best_order
 from cutline.sampling import SeededSource
 
 TABLE = BitTable(values=(0.05, 0.3, 0.8, 0.99))
@@ -66,6 +67,18 @@ def test_all_is_charged_whatever_happens():
     releases = [mechanism.release(log, rng=SeededSource(seed)) for seed in range(60) for log in logs]
     assert {str(release.status) for release in releases} == {"released", "partial", "withheld", "empty"}
     assert all(release.cost == mechanism.cost for release in releases)
+
+
+def test_a_cliff_goes_out_as_it_is_and_only_the_first_test_is_charged():
+    mechanism = PeelThenTest.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3)
+    at_cliff = mechanism.release(counted({"a": 900, "b": 899, "c": 898, "d": 2}, max_k=100), rng=SeededSource(0))
+    assert (at_cliff.items, at_cliff.steps) == ({"a", "b", "c"}, ("test", "release"))
+    assert at_cliff.cost == mechanism.first.cost(Adjacency.ADD_REMOVE)
+    order = best_order(mechanism.cost, 1e-6)
+    assert at_cliff.cost.rdp(order) < 0.051 * mechanism.cost.rdp(order)
+    without = mechanism.release(counted({"a": 900, "b": 899, "c": 898, "d": 897}, max_k=100), rng=SeededSource(0))
+    assert (type(without.items), without.steps) == (tuple, ("test", "peel", "test"))
+    assert without.cost == mechanism.cost
 
 
 @pytest.mark.parametrize("k", [1, 4, 1000])

@@ -20,7 +20,8 @@ from cutline.histogram import Histogram, Item, OpenHistogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
 from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_window, declare, resolve_max_k
-from cutline.mechanisms.calibration import FAILURE, INSIDE, approximate_step, log_odds_needed, spend
+from cutline.mechanisms.calibration import FAILURE, INSIDE, approximate_step, log_odds_needed, part_of, spend
+from cutline.mechanisms.fixed.continuation import rest_of
 from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
@@ -28,23 +29,28 @@ from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, bernoulli
 
-_TEST = 0.2  # what the test gets of the Rényi limit; the draws get the rest
+_FIRST = 0.05  # what the test for a cliff gets of both limits
+_TEST = 0.2  # what the test of what was drawn gets of the Rényi limit that is left; the draws get the rest
 _CLEAR = 0.9  # the bottom is where the test passes this often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeelThenTest(Mechanism):
-    r"""The top items of an open domain, at most k of them, in the order drawn; or nothing.
+    r"""The top items of an open domain, at most k of them: all k as a set at a cliff, otherwise in the order drawn; or nothing.
 
-    Candidates are ``max_k`` slots: the seen items of the first ranks, and empty slots of count 0 if fewer were seen; and a
-    bottom element, ``c + c bottom`` above the first count left out, c = 1 (ADD_REMOVE) or 2 (REPLACE), that weighs as much as
-    ``max_k`` slots of its count. k times one is drawn without replacement with probability proportional to
+    If there is a first test, it asks for little whether the top k end at a cliff, like `TestFirst`; passed, they go out as they
+    are, and nothing else is charged.
+
+    Otherwise candidates are ``max_k`` slots: the seen items of the first ranks, and empty slots of count 0 if fewer were seen;
+    and a bottom element, ``c + c bottom`` above the first count left out, c = 1 (ADD_REMOVE) or 2 (REPLACE), that weighs as
+    much as ``max_k`` slots of its count. k times one is drawn without replacement with probability proportional to
     ``exp(epsilon * count / c)``; drawing the bottom ends the list. Then one coin, whose bias depends on how far the lowest item
     of the list is above the first count left out, decides whether the list goes out, without its empty slots. If not, nothing
     is shown. An empty list needs no coin.
 
     **Privacy.** ``k R_BR(a, epsilon)`` and the table's cost, outside the table's first value; all of it is charged whatever
-    happens, since the draws stay hidden when the list is withheld [docs/proofs/peel-then-test.md].
+    comes of the draws, since they stay hidden when the list is withheld. The first test costs what it costs
+    [docs/proofs/peel-then-test.md].
 
     Parameters
     ----------
@@ -58,21 +64,24 @@ class PeelThenTest(Mechanism):
         The coin's bias at each distance; its first value is the chance where an item could be missing on a neighbour.
     bottom
         At which distance the bottom stands; None for no bottom.
+    first
+        The stability test at k that comes first; None for none.
 
     Examples
     --------
     >>> from cutline.sampling import SeededSource
     >>> mechanism = PeelThenTest.calibrate(Budget(epsilon=1.0, delta=1e-6), k=3, max_k=20)
     >>> counts = OpenHistogram.from_counts({"a": 340, "b": 270, "c": 200, "d": 12, "e": 11}, max_k=20)
-    >>> mechanism.release(counts, rng=SeededSource(0)).items
-    ('a', 'b', 'c')
+    >>> release = mechanism.release(counts, rng=SeededSource(0))
+    >>> release.steps, release.listed()
+    (('test', 'release'), ['a', 'b', 'c'])
     """
 
     name: ClassVar[str] = "peel-then-test"
-    ordered: ClassVar[bool] = True
+    ordered: ClassVar[bool] = False  # a set at a cliff
     domains: ClassVar[tuple[str, ...]] = ("open",)
     reference: ClassVar[str] = "DR19"
-    cost_rule: ClassVar[str] = "k bounded-range steps and one coin + delta"
+    cost_rule: ClassVar[str] = "one coin, then k bounded-range steps and another + delta"
     parameters: ClassVar[tuple[Parameter, ...]] = declare("max_k", "test_share", required=("k",))
 
     k: int
@@ -80,6 +89,7 @@ class PeelThenTest(Mechanism):
     epsilon: float
     table: BitTable
     bottom: int | None
+    first: TableTest | None = None
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
@@ -114,7 +124,10 @@ class PeelThenTest(Mechanism):
                 "test_share must be above 0 and at most 0.5", f"test_share={test_share}", f"Try test_share={_TEST}."
             )
 
-        def build(limits: Filter, kind: type[Self] = cls) -> Self:
+        def build(whole: Filter, kind: type[Self] = cls) -> Self:
+            part = part_of(whole, _FIRST)
+            first = TableTest(table=BitTable.stability(order=part.order, rdp=part.rdp, delta=part.delta))
+            limits = rest_of(whole, first.cost(adjacency))
             table = BitTable.stability(order=limits.order, rdp=test_share * limits.rdp, delta=limits.delta)
             left = (Fraction(limits.rdp) - Fraction(table.rdp(limits.order))) / k * Fraction(INSIDE)
             step = BoundedRange.within(order=limits.order, rdp=fraction_down(left))
@@ -125,6 +138,7 @@ class PeelThenTest(Mechanism):
                 epsilon=step.epsilon,
                 table=table,
                 bottom=clear,
+                first=first,
                 adjacency=adjacency,
                 budget=budget,
             )
@@ -133,19 +147,32 @@ class PeelThenTest(Mechanism):
 
     @property
     def cost(self) -> Cost:
-        """The cost of one release; the same whatever comes out."""
+        """The dearest path: both tests and all draws."""
+        first = Cost(adjacency=self.adjacency) if self.first is None else self.first.cost(self.adjacency)
         draws = self.k * Cost.of(BoundedRange(epsilon=self.epsilon), adjacency=self.adjacency)
-        return draws + TableTest(table=self.table).cost(self.adjacency)
+        return first + draws + TableTest(table=self.table).cost(self.adjacency)
 
     def run(self, histogram: Histogram, source: Source) -> tuple[Outcome, Cost]:
         counts = self._require_open(histogram)
+        if self.first is not None and bool(bernoulli([self.cliff(counts)], rng=source)[0]):
+            return self._at_cliff(counts), self.first.cost(self.adjacency)
         ranks = self.draws.ranks(counts, source)
         passed = not ranks or bool(bernoulli([self.passing(counts, ranks)], rng=source)[0])
         return self.outcome(self._named(counts, ranks) if passed else None), self.cost
 
     def outcome(self, items: tuple[Item, ...] | None) -> Outcome:
         """Return the outcome in which this list goes out, or nothing does."""
-        return Outcome(items=items, k=self.k, steps=("peel", "test"))
+        first = () if self.first is None else ("test",)
+        return Outcome(items=items, k=self.k, steps=(*first, "peel", "test"))
+
+    def cliff(self, histogram: OpenHistogram) -> float:
+        """Return the probability that the first test passes, if there is one."""
+        if self.first is None:
+            return 0.0
+        return float(self.first.table(self.adjacency.distance(histogram.gaps(self.k)[-1:]))[0])
+
+    def _at_cliff(self, histogram: OpenHistogram) -> Outcome:
+        return Outcome(items=frozenset(histogram.top(self.k)), k=self.k, steps=("test", "release"))
 
     @property
     def draws(self) -> Draws:
@@ -173,26 +200,34 @@ class PeelThenTest(Mechanism):
 
     def law(self, histogram: Histogram) -> Law:
         counts = self._require_open(histogram)
-        law: dict[Outcome, float] = {}
+        cliff = self.cliff(counts)
+        law = {} if self.first is None else {self._at_cliff(counts): cliff}
         for ranks, p in self.draws.law_of_ranks(counts).items():
             passing = self.passing(counts, ranks) if ranks else 1.0
             for outcome, chance in (
                 (self.outcome(self._named(counts, ranks)), passing),
                 (self.outcome(None), 1 - passing),
             ):
-                law[outcome] = law.get(outcome, 0.0) + p * chance
+                law[outcome] = law.get(outcome, 0.0) + (1 - cliff) * p * chance
         return law
 
     def chance(self, histogram: Histogram, k: int) -> float:
         """Return the probability that exactly the top ``k`` go out, in any order; listed from the law if they are fewer."""
         counts = self._require_open(histogram)
         if k == self.k <= len(counts.items):
-            return self.draws.chance(counts, k) * self.passing(counts, range(k))
+            cliff = self.cliff(counts)
+            return cliff + (1 - cliff) * self.draws.chance(counts, k) * self.passing(counts, range(k))
         top = frozenset(counts.top(k))
         return math.fsum(p for outcome, p in self.law(counts).items() if frozenset(outcome.items or ()) == top)
 
     def public_parameters(self) -> dict[str, Any]:
-        return {"k": self.k, "max_k": int(self.max_k), "epsilon": self.epsilon, "bottom": self.bottom}
+        return {
+            "k": self.k,
+            "max_k": int(self.max_k),
+            "first": None if self.first is None else self.first.name,
+            "epsilon": self.epsilon,
+            "bottom": self.bottom,
+        }
 
     def _require_open(self, histogram: Histogram) -> OpenHistogram:
         """Return the histogram, or raise if its domain is not open or has too few counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutline.histogram import Histogram
+from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.open.peel_then_test import Draws, PeelThenTest
 from cutline.privacy import Adjacency, BitTable
 from cutline.release import Law, Outcome
@@ -49,6 +50,16 @@ def checks() -> list[Check]:
         for adjacency in Adjacency
         for k, max_k, epsilon, table, bottom, size in _CASES
     ]
+    first = TableTest(table=_STEEP)
+    holding += [
+        holds(
+            "k = 2 of 3, a test first",
+            _of(2, 3, 1.0, _STEEP, 1, adjacency, first=first),
+            "open 4 x 4",
+            max_k=3,
+        )
+        for adjacency in Adjacency
+    ]
     return holding + controls(PeelThenTest.name, "open 3 x 6", 4, wrong)
 
 
@@ -60,9 +71,10 @@ def _of(
     bottom: int | None,
     adjacency: Adjacency,
     *,
+    first: TableTest | None = None,
     kind: type[PeelThenTest] = PeelThenTest,
 ) -> PeelThenTest:
-    return kind(k=k, max_k=max_k, epsilon=epsilon, table=table, bottom=bottom, adjacency=adjacency)
+    return kind(k=k, max_k=max_k, epsilon=epsilon, table=table, bottom=bottom, first=first, adjacency=adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
