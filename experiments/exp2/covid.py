@@ -260,7 +260,7 @@ def _plan_table(outcome: _Outcome) -> Table:
         title=f"What `plan` chose{outcome.generated}",
         columns=("block", "choice", "recall", "best", "its recall", "below the best", "without a prior"),
         rows=tuple(rows),
-        note=f"Without a prior the plan takes {outcome.chosen['no prior']}, by the size of one gap it would need to see; the "
+        note=f"Without a prior the plan takes {outcome.chosen['no prior']}, by the items it would find in long tails; the "
         "last column is its recall.",
     )
 

@@ -20,6 +20,8 @@ def test_text_names_the_choice(run):
     text = " ".join(run("plan").stdout.split())
     assert "1 release, epsilon = 1, delta = 1e-06" in text
     assert "take stable-top-k" in text
+    assert "assumes The gap needed assumes a single gap at the cut, all others being 0." in text
+    assert "items to expect" in text
     assert "one user joining or leaving" in text
 
 

@@ -5,7 +5,7 @@ import pytest
 import cutline
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms import StableTopK, mechanism
-from cutline.mechanisms.planning import expected_recall, plan
+from cutline.mechanisms.planning import Option, _by_items, expected_items, expected_recall, plan
 from cutline.privacy import Budget
 
 BUDGET = Budget(epsilon=2.0, delta=1e-3)
@@ -36,6 +36,43 @@ def test_recall_counts_what_is_expected_of_the_true_top():
     assert expected_recall(peels, histogram, max_k=4, k=2) == pytest.approx(found)
 
 
+def test_without_a_prior_nothing_is_recommended_that_loses_on_long_tails():
+    """A mechanism that needs the smallest single gap may find next to nothing where the gaps are those of a log."""
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    found = plan(budget, k=10, max_k=100, domain="open")
+    assert min(found.options, key=lambda option: option.gap_95).mechanism == "stable-top-k-fixed"
+    assert found.recommended.mechanism in ("peel-then-test", "test-first", "limited-rounds")
+    assert found.recommended.expected_items >= max(option.expected_items for option in found.options) - 0.2
+    generated = OpenHistogram.from_counts({i: 2000 // (i + 10) for i in range(400)}, max_k=100)  # of another shape
+    ours, others = (
+        expected_items(mechanism(name).calibrate(budget, k=10, max_k=100), generated, k=10, runs=40)
+        for name in (found.recommended.mechanism, "stable-top-k-fixed")
+    )
+    assert ours > 5 > 1 > others
+
+
+def test_items_to_expect_are_counted_on_the_tails_that_are_named():
+    found = plan(BUDGET, k=2, max_k=4, domain="closed")
+    peels = next(option for option in found.options if option.mechanism == "peeling-em")
+    built = mechanism("peeling-em").calibrate(BUDGET, k=2)
+    tails = [
+        ClosedHistogram.from_counts({rank: first // rank for rank in range(1, 5)}) for first in (100, 1_000, 10_000)
+    ]
+    exact = sum(expected_items(built, tail, k=2) for tail in tails) / 3
+    assert peels.expected_items == pytest.approx(exact, abs=0.02)
+    for words in ("long tails", "100, 1,000 or 10,000 users", "ranked by the items", "all others being 0"):
+        assert words in found.assumption
+    assert "on the prior" in plan(BUDGET, k=2, max_k=4, prior=ClosedHistogram.from_counts(TEXT)).assumption
+
+
+def test_options_that_find_about_as_much_are_told_apart_by_the_gap():
+    def option(name, items, gap):
+        return Option(mechanism=name, parameters={}, domains=("open",), gap_50=gap, gap_95=gap, expected_items=items)
+
+    listed = [option("a", 9.0, 500), option("b", 8.9, 20), option("c", 8.5, 10), option("d", 8.4, None)]
+    assert [o.mechanism for o in _by_items(listed, alike=0.2)] == ["b", "a", "c", "d"]
+
+
 def test_a_withheld_set_counts_for_nothing():
     flat = OpenHistogram.from_counts({"a": 1}, max_k=4)
     assert expected_recall(StableTopK.calibrate(BUDGET, max_k=4), flat, max_k=4) < 0.1
@@ -46,9 +83,10 @@ def test_a_withheld_set_counts_for_nothing():
 def test_plain_form_of_a_plan():
     found = plan(BUDGET, max_k=4)
     plain = found.to_dict()
+    assert plain["assumption"] == found.assumption
     assert plain["recommended"] == found.recommended.title
     assert plain["options"][0]["mechanism"] == found.recommended.mechanism
-    assert [len(option) for option in plain["options"]] == [6] * len(found.options)
+    assert [len(option) for option in plain["options"]] == [7] * len(found.options)
     assert (plain["epsilon"], plain["releases"], plain["adjacency"], plain["k"], plain["max_k"]) == (
         2.0,
         1,

@@ -44,8 +44,8 @@ def plan(
     """Compare the mechanisms at a budget, before anything is spent.
 
     The gap needed is the smallest single gap, all others being 0, at which exactly the right set goes out with
-    probability 0.5 or 0.95. A public prior (last year's published counts) adds the expected share of its top that
-    each mechanism would find; never pass the private counts here.
+    probability 0.5 or 0.95. Few logs have one gap alone, so a plan also says how many items to expect: on a public prior
+    (last year's published counts), or on long tails without one. Never pass the private counts here.
 
     \b
     Example:
@@ -89,18 +89,20 @@ def _print(found: Plan) -> None:
     table.add_column("domain")
     table.add_column("gap for 50 %", justify="right")
     table.add_column("gap for 95 %", justify="right")
+    table.add_column("items to expect", justify="right")
     if found.recommended.recall is not None:
         table.add_column("expected recall", justify="right")
     for option in found.options:
         recall = [] if option.recall is None else [f"{option.recall:.3f}"]
         style = "bold" if option is found.recommended else None
-        table.add_row(
-            option.title, where(option.domains), in_words(option.gap_50), in_words(option.gap_95), *recall, style=style
-        )
+        gaps = in_words(option.gap_50), in_words(option.gap_95)
+        items = "-" if option.expected_items is None else f"{option.expected_items:.1f}"
+        items += "" if found.k is None or option.expected_items is None else f" of {found.k}"
+        table.add_row(option.title, where(option.domains), *gaps, items, *recall, style=style)
     budget = found.budget
     times = "1 release" if budget.releases == 1 else f"{budget.releases} releases together"
     print_titled(console, f"{times}, epsilon = {budget.epsilon:.4g}, delta = {budget.delta:.3g}", table)
-    print_facts(console, {"take": _choice(found), "protects": found.adjacency.protects})
+    print_facts(console, {"take": _choice(found), "assumes": found.assumption, "protects": found.adjacency.protects})
 
 
 def _choice(found: Plan) -> str:

@@ -2,6 +2,9 @@ r"""Which mechanism to take, before anything is spent: what each would need to s
 
 Every registered mechanism is calibrated for the budget in each of its variants. Its exact law then says how large one gap
 must be to go out half of the time, or 19 times in 20; and, on a public prior histogram, how much of the true top it would find.
+
+One gap is what a mechanism that finds k looks for. Told a k, a log has a gap exactly there only by luck: what counts is how
+many of the k come out of a long tail, as most logs have. Without a prior, plans for a told k are made on such tails.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError
-from cutline.histogram import ClosedHistogram, Histogram
+from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, OpenHistogram
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.registry import MECHANISMS
 from cutline.privacy import Adjacency, Budget
+from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 _RUNS = 400  # of a law too large to list
+_RUNS_EACH = 20  # on each of the assumed tails
+_ALIKE = 0.02  # shares of the top k that differ by no more are told apart by the gap needed
+FIRST_ITEM = (100, 1_000, 10_000)  # users of the first item of the assumed tails; the item at rank i has 1/i of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,7 @@ class Option:
     domains: tuple[str, ...]  # on which it can run
     gap_50: int | None  # smallest single gap that goes out with probability 0.5; None if none does
     gap_95: int | None
+    expected_items: float | None  # how many of the true top go out, on the prior or in the mean of the assumed tails
     recall: float | None = None  # on the prior, if there is one
 
     @property
@@ -54,8 +62,24 @@ class Plan:
 
     @property
     def recommended(self) -> Option:
-        """The option with the highest expected recall on the prior; without one, with the smallest 95 % gap."""
+        """The best by recall on the prior; without one by items to expect (alike: by the 95 % gap), or by the gap alone."""
         return self.options[0]
+
+    @property
+    def assumption(self) -> str:
+        """What the figures assume of the log, in a sentence or two."""
+        gap = "The gap needed assumes a single gap at the cut, all others being 0."
+        if self.recommended.recall is not None:
+            return f"{gap} Items to expect are those on the prior."
+        tails = (
+            "in the mean of three long tails, whose first item has 100, 1,000 or 10,000 users and whose item at rank i "
+            "has 1/i of them"
+        )
+        if any(option.domains == ("bounded",) for option in self.options):
+            tails += " (and where items per user are bounded, nobody has more)"
+        if self.k is None:
+            return f"{gap} Items to expect are those that go out {tails}."
+        return f"{gap} Options are ranked by the items to expect: those of the true top {self.k} that go out, {tails}."
 
     def recommended_on(self, domain: str) -> Option | None:
         """Return the first option that can run on an "open" or a "closed" domain; None if there is none."""
@@ -71,6 +95,7 @@ class Plan:
             "k": self.k,
             "max_k": self.max_k,
             "recommended": self.recommended.title,
+            "assumption": self.assumption,
             "options": [option.to_dict() for option in self.options],
         }
 
@@ -114,8 +139,8 @@ def plan(
     Examples
     --------
     >>> found = plan(Budget(epsilon=1.0, delta=1e-6, releases=100), max_k=100)
-    >>> dict(found.recommended.parameters), found.recommended.gap_95
-    ({}, 337)
+    >>> found.recommended.title, found.recommended.gap_95
+    ('stable-top-k', 337)
     """
     if domain not in (None, "open", "closed"):
         raise ParameterError("domain must be 'open' or 'closed'", f"{domain!r}", "Leave it out to compare all.")
@@ -147,28 +172,82 @@ def plan(
                 one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed, bound=bound)
                 for success in (0.5, 0.95)
             )
+            logs = [long_tail(first, max_k=max_k, closed=closed, bound=bound) for first in FIRST_ITEM]
+            if prior is not None:
+                logs = [prior] if bound is None else []  # a prior says nothing of bounded counts
+            # Many a mechanism that is told k takes long to list its law; one that finds k does not.
+            draws = None if k is None or prior is not None else _RUNS_EACH
+            items = [expected_items(mechanism, log, k=k, runs=draws) for log in logs]
             option = Option(
                 mechanism=kind.name,
                 parameters=parameters,
                 domains=kind.domains,
                 gap_50=None if gap_50 > FARTHEST else gap_50,
                 gap_95=None if gap_95 > FARTHEST else gap_95,
+                expected_items=sum(items) / len(items) if items else None,
                 recall=None if prior is None or bound else expected_recall(mechanism, prior, max_k=max_k, k=k),
             )
             options.append(option)
-    ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
+    if prior is None and k is not None:
+        ranked = _by_items(options, alike=_ALIKE * k)
+    else:
+        ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
     return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
+
+
+def _by_items(options: list[Option], *, alike: float) -> list[Option]:
+    """Order by the items to expect, and by the gap among those that are within ``alike`` of the best of them."""
+    left = sorted(options, key=_items, reverse=True)
+    ranked: list[Option] = []
+    while left:
+        near = [option for option in left if _items(option) >= _items(left[0]) - alike]
+        ranked += sorted(near, key=lambda o: o.gap_95 or FARTHEST)
+        left = left[len(near) :]
+    return ranked
+
+
+def _items(option: Option) -> float:
+    return option.expected_items or 0.0
+
+
+def long_tail(first: int, *, max_k: int, closed: bool, bound: int | None = None) -> Histogram:
+    r"""Return counts that fall like 1/rank, as those of many logs do; a bound on items per user is met by all as they are.
+
+    Examples
+    --------
+    >>> long_tail(100, max_k=4, closed=False).gaps(4).tolist()
+    [50, 17, 8, 5]
+    """
+    counts = {rank: first // rank for rank in range(1, max_k + 2 - closed)}
+    if bound is not None:
+        return BoundedHistogram.from_counts(counts, counts, max_items_per_user=bound)
+    return ClosedHistogram.from_counts(counts) if closed else OpenHistogram.from_counts(counts, max_k=max_k)
 
 
 def expected_recall(mechanism: Mechanism, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
     """Return the expected share of the true top k that is released; k is the largest gap of the histogram by default."""
     cut = k or int(histogram.gaps(max_k).argmax()) + 1
-    truth = frozenset(histogram.top(cut))
+    truth = len(histogram.top(cut))
     if not truth:
         raise CutlineError("a prior must hold at least one item", "", "Leave the prior out.")
-    try:
-        found = [(outcome.items or (), chance) for outcome, chance in mechanism.law(histogram).items()]
-    except LawTooLarge:
-        rng = SeededSource(0)  # a simulation on public counts, repeated exactly
-        found = [(mechanism.release(histogram, rng=rng).items or (), 1 / _RUNS) for _ in range(_RUNS)]
-    return float(sum(chance * len(truth & frozenset(items)) / len(truth) for items, chance in found))
+    return expected_items(mechanism, histogram, k=cut) / truth
+
+
+def expected_items(mechanism: Mechanism, histogram: Histogram, *, k: int | None, runs: int | None = None) -> float:
+    """Return how many items of the true top k go out, in the mean; with no k, where only true top sets do, how many at all.
+
+    By the exact law; or in the mean of so many ``runs``, of 400 if the law is too large to list.
+    """
+    truth = None if k is None else frozenset(histogram.top(k))
+
+    def right(outcome: Outcome) -> int:
+        items = frozenset(outcome.items or ())
+        return len(items if truth is None else items & truth)
+
+    if runs is None:
+        try:
+            return float(sum(p * right(outcome) for outcome, p in mechanism.law(histogram).items()))
+        except LawTooLarge:
+            runs = _RUNS
+    rng = SeededSource(0)  # a simulation on public counts, repeated exactly
+    return sum(right(mechanism.run(histogram, rng)[0]) for _ in range(runs)) / runs

@@ -10,7 +10,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.best_form import calibrate_wished
 from cutline.mechanisms.adaptive.choosers import Preference
 from cutline.mechanisms.adaptive.joint_draw import JointDraw
-from cutline.mechanisms.adaptive.stable_set import StableSet
+from cutline.mechanisms.adaptive.stable_top_k import StableSet
 from cutline.mechanisms.base import Parameter, declare
 from cutline.privacy import Adjacency, Budget, Filter
 
