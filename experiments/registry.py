@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cutline.errors import ParameterError
-from experiments import adaptive_k, exp1, one_gap
+from experiments import adaptive_k, exp1, one_gap, recurring
 from experiments.datasets import files_of
 from experiments.exp2 import cliff, covid
 from experiments.exp3 import study
@@ -101,6 +101,12 @@ EXPERIMENTS: dict[str, Experiment] = {
             name="one-gap",
             summary="the gap each mechanism needs, for 1 to 1000 releases",
             run=one_gap.run,
+        ),
+        Experiment(
+            name="recurring",
+            summary="a list published every day: testing the last cut first",
+            run=recurring.run,
+            trials=recurring.TRIALS,
         ),
     )
 }

@@ -86,6 +86,9 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
     accounting
         ``"adaptive"`` spends the budget of exactly ``releases`` releases by the rule of that name: smaller gaps are found, the
         first calibration takes some seconds, and a ledger refuses it. For ``stable-top-k`` with the table test.
+    hint
+        For a list that is published again and again, through a ledger: the cut to test first. By default the cut that went
+        out last for this question, if there is one; ``False`` takes none; a number is your own, and must be public.
     min_k, target, weight, clip, prior, prefer_larger, choose, test, test_share, ranks
         The mechanism's own parameters; for ``stable-top-k``: ``min_k``, ``target``, ``weight``, ``clip``, ``prior``,
         ``prefer_larger``, ``choose`` (``"joint"``, ``"em"`` or ``"argmax"``; by default what needs the smallest gap) and

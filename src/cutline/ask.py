@@ -25,6 +25,7 @@ class Ask(Columns, Payment, total=False):
     clip: int | None
     prior: Sequence[float] | None
     prefer_larger: bool | None
+    hint: int | bool | None
     choose: str | None
     test: str | None
     accounting: str | None

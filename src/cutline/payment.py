@@ -53,6 +53,8 @@ class Payable(Protocol):
     def cost(self) -> Cost: ...
     @property
     def seeded(self) -> bool: ...
+    @property
+    def cut(self) -> int | None: ...
     def to_record(self) -> dict[str, Any]: ...
     def with_account(self, account: Mapping[str, Any], *, entry: int, repeated: bool = False) -> Self: ...
 
@@ -100,6 +102,20 @@ class Terms:
         answer = read_record(entry, read)
         return answer.with_account(self.books.show(dataset).to_dict(), entry=entry.id, repeated=True)
 
+    def last_cut(self, topic: Mapping[str, Any]) -> int | None:
+        """Return the cut that went out last on this topic, or None; books, topic and cut are public."""
+        if self.books is None or self.account is None:
+            return None
+        with self.opened():
+            return self.books.last_cut(self.account.dataset, topic=topic, analyst=self.analyst)
+
+    def affords(self, cost: Cost) -> bool:
+        """Say whether the account had room for a cost when this was agreed; a refusal that another cost would spare."""
+        if self.account is None:
+            return True
+        after = self.account.after(cost)
+        return after.spent.within(after.limits)
+
     def pay(self, cost: Cost, *, mechanism: Mapping[str, Any], question: Mapping[str, Any]) -> Reservation | None:
         """Charge the dearest path, or refuse; without books there is nothing to charge."""
         if self.books is None or self.account is None:
@@ -118,7 +134,7 @@ class Terms:
         """Lower the charge to what ran, keep the answer, and return it with the account as it is then."""
         if self.books is None or reservation is None:
             return answer
-        account = self.books.settle(reservation, answer, answer=answer.to_record())
+        account = self.books.settle(reservation, answer, answer=answer.to_record(), cut=answer.cut)
         return answer.with_account(account.to_dict(), entry=reservation.id)
 
 

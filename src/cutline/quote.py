@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Unpack, overload
 
@@ -27,7 +27,8 @@ from cutline.counting.question import Columns, Grouping
 from cutline.errors import ParameterError
 from cutline.grouped import GroupedRelease, of_table
 from cutline.histogram import ClosedHistogram, Histogram, Item, item_key
-from cutline.mechanisms import Mechanism
+from cutline.mechanisms import Mechanism, StableTopK
+from cutline.mechanisms.adaptive.hinted import HintedTopK, check_hint
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
 from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism, needs_no_bound
@@ -56,6 +57,14 @@ class Work(ABC, Generic[Answer]):
     @abstractmethod
     def ask(self) -> dict[str, Any]:
         """Return the public question as plain data: all that must be equal for one answer to serve twice, but the data."""
+
+    def as_asked(self) -> Work[Answer]:
+        """Return the work without what the books added to it: by this a question that is asked again is recognised."""
+        return self
+
+    def planned(self, budget: Budget) -> Budget:
+        """Return how many releases like this one the budget covers: all that it is for, or fewer if each may take more."""
+        return budget
 
     @abstractmethod
     def read(self, record: Mapping[str, Any]) -> Answer:
@@ -113,7 +122,7 @@ class Quote(Generic[Answer]):
     @property
     def budget(self) -> Budget:
         """What all releases of this kind may spend together."""
-        return self.terms.budget
+        return self.work.planned(self.terms.budget)
 
     @property
     def guarantee(self) -> str:
@@ -124,8 +133,9 @@ class Quote(Generic[Answer]):
     def question(self) -> dict[str, Any]:
         """What is asked, as plain public data; equal questions about one version of the data are paid for once."""
         # Parameters that are not described, like the parts of a budget, show in what the steps cost.
-        cost = hashlib.sha256(json.dumps(self.cost.to_dict(), sort_keys=True).encode()).hexdigest()
-        return self.terms.complete({**self.work.ask(), "mechanism": self.work.describe(), "cost": cost})
+        asked = self.work.as_asked()
+        cost = hashlib.sha256(json.dumps(asked.cost.to_dict(), sort_keys=True).encode()).hexdigest()
+        return self.terms.complete({**asked.ask(), "mechanism": asked.describe(), "cost": cost})
 
     def run(self, source: Any, *, progress: Progress | None = None) -> Answer:
         """Pay, count, draw, settle: return what became public. Every run is a release of its own, and is paid for.
@@ -166,6 +176,8 @@ class TopWork(Work[Release]):
     mechanism: Mechanism
     noisy: NoisyCounts | None
     max_k: int  # how many ranks are counted
+    topic: Mapping[str, Any] | None = None  # what a later day asks again, whatever its share; None if no cut is found
+    unhinted: TopWork | None = None  # what would run without the hint that the books gave
 
     @property
     def cost(self) -> Cost:
@@ -184,7 +196,13 @@ class TopWork(Work[Release]):
         # All other fields, so that a new one cannot be forgotten here; how much memory there is changes nothing.
         plain = {field.name: getattr(asked, field.name) for field in fields(asked)}
         del plain["grouping"], plain["memory_limit"]
-        return {"kind": "top", **plain, "candidates": listed, "max_k": self.max_k}
+        return {"kind": "top", **plain, "candidates": listed, "max_k": self.max_k, "topic": self.topic}
+
+    def as_asked(self) -> TopWork:
+        return self.unhinted or self
+
+    def planned(self, budget: Budget) -> Budget:
+        return self.mechanism.budget or budget if isinstance(self.mechanism, HintedTopK) else budget
 
     def read(self, record: Mapping[str, Any]) -> Release:
         return Release.from_record(record)
@@ -277,6 +295,7 @@ def quote(
     max_k: int | None = None,
     mechanism: str | None = None,
     counts: bool = False,
+    hint: int | bool | None = None,
     **others: Any,
 ) -> Quote[Release] | Quote[GroupedRelease]:
     r"""Settle everything public about a release: mechanism, price, guarantee, whose account; no row is read.
@@ -305,6 +324,8 @@ def quote(
     if "accounting" in parameters:
         check_plan(parameters["accounting"], grouped=grouping is not None, counts=counts)
     terms = agree_terms(unit=question.user, **paying)
+    if hint is not None:
+        check_hint(hint, finds_k=kind is StableTopK and grouping is None, ledger=terms.books is not None)
     ranks = max_k or default_max_k(k)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
     touched = 1
@@ -318,17 +339,41 @@ def quote(
         touched = grouping.limit or len(grouping.groups)
     each = replace(terms.budget, releases=terms.budget.releases * touched)
     agreed: dict[str, Any] = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
-    noisy = None
-    if counted is None:
-        calibrated = kind.calibrate(each, **agreed)
-    else:
-        calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, **agreed)
-    if size is not None:  # k may be more than there are candidates, which should not cost anything
-        calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
-    reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
-    top = TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
+
+    def work_of(kind: type[Mechanism], **hinted: Any) -> TopWork:
+        noisy = None
+        if counted is None:
+            calibrated = kind.calibrate(each, **agreed, **hinted)
+        else:
+            calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, **agreed, **hinted)
+        if size is not None:  # k may be more than there are candidates, which should not cost anything
+            calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
+        reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
+        return TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
+
+    top = work_of(kind)
     reason = "it was asked for" if mechanism else default.reason
-    if grouping is None:
-        return Quote(work=top, terms=terms, reason=reason)
-    table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
-    return Quote(work=table, terms=terms, reason=reason)
+    if grouping is not None:
+        table = TableWork(each=top, grouping=grouping, touched=touched, budget=terms.budget)
+        return Quote(work=table, terms=terms, reason=reason)
+    if isinstance(top.mechanism, StableTopK):
+        top = replace(top, topic={**top.ask(), "mechanism": kind.name, "parameters": parameters})
+        hinted = _take_hint(hint, top, terms, work_of)
+        top = top if hinted is None else hinted
+    return Quote(work=top, terms=terms, reason=reason)
+
+
+def _take_hint(hint: int | bool | None, top: TopWork, terms: Terms, work_of: Callable[..., TopWork]) -> TopWork | None:
+    """Return the work that tests the caller's cut first, or the one that went out last; None if there is none to test."""
+    if hint is False or top.topic is None:
+        return None
+    named = None if hint is None or hint is True else int(hint)
+    cut = terms.last_cut(top.topic) if named is None else named
+    window = top.mechanism.preference if isinstance(top.mechanism, StableTopK) else None
+    if cut is None or window is None or not window.min_k <= cut <= window.max_k:
+        return None
+    if named is None and terms.budget.releases < 2:  # both steps together take two shares
+        return None
+    hinted = work_of(HintedTopK, hint=cut, hint_from="ledger" if named is None else "caller")
+    hinted = replace(hinted, topic=top.topic, unhinted=top if named is None else None)
+    return hinted if named is not None or terms.affords(hinted.cost) else None

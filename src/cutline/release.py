@@ -98,6 +98,11 @@ class Paid(ABC):
         """Return the same answer together with the account that paid for it and the entry that keeps it."""
         return replace(self, account=account, entry=entry, repeated_from=entry if repeated else None)
 
+    @property
+    def cut(self) -> int | None:
+        """Where the top ended, if one set went out and shows it; it may become the hint of a later release."""
+        return None
+
     @abstractmethod
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return everything as plain data for JSON: the cost in a few values, or in full as `Cost.to_dict` writes it."""
@@ -164,6 +169,11 @@ class Release(Paid):
     def k(self) -> int:
         """Where the cut fell; 0 when the mechanism shows no cut."""
         return self.outcome.k
+
+    @property
+    def cut(self) -> int | None:
+        """Where the top ended, if a set went out and shows it; it may become the hint of a later release."""
+        return self.k if self.released and self.k else None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -285,6 +295,9 @@ def state_guarantee(mechanism: Mapping[str, Any], *, worst: Cost, budget: Budget
         f"({digits_up(epsilon, 4)}, {digits_up(delta, 3)})-DP for {worst.adjacency.protects}; covers {span}, "
         f"whatever the outcome; {mechanism['name']} with {parameters}."
     )
+    if "hint" in mechanism:
+        whose = "the last one that was released" if mechanism.get("hint_from") == "ledger" else "the caller's"
+        sentence += f" The cut that is tested first, {mechanism['hint']}, is {whose}, and must be public."
     return sentence + (" Drawn with a seeded generator: a simulation, not a release." if seeded else "")
 
 

@@ -17,7 +17,7 @@ from cutline.histogram import ClosedHistogram
 from cutline.mechanisms import StableTopK
 from cutline.mechanisms.one_gap import smallest
 from cutline.privacy import Budget
-from experiments import adaptive_k, exp1, one_gap
+from experiments import adaptive_k, exp1, one_gap, recurring
 from experiments.datasets.catalogue import SOURCES
 from experiments.datasets.labels import MULTILABEL
 from experiments.datasets.logs import LOGS
@@ -187,6 +187,21 @@ def one_gap_phrases() -> list[str]:
         f"its Gaussian test needs {min(tests):.2f} to {max(tests):.2f} times the table's",
         f"From {crossing:g} releases on argmax needs no more than the exponential mechanism",
         "600 releases at 3.66 with 39 cuts",
+    ]
+
+
+def recurring_phrases() -> list[str]:
+    anew, hinted = rows_of("recurring-days")
+    days, wait = "days with the right list", "days after a move until the next list"
+    moves = list(recurring.MOVES.items())
+    ends = " and ".join(f"at {cut} from day {day} on" for day, cut in moves[2:])
+    return [
+        f"ends at {moves[0][1]} items first, at {moves[1][1]} from day {moves[1][0]} on, {ends}",
+        f"needs a gap of {hinted['gap needed']} users where choosing one every day needs {anew['gap needed']}",
+        f"goes out on {float(hinted[days]):.1f} days instead of {float(anew[days]):.1f}",
+        f"it takes {float(hinted[wait]):.1f} days longer",
+        f"({float(anew[wait]):.1f} with a new cut every day",
+        f"In the end {float(hinted['left at the end, %']):.1f} % of the account are left",
     ]
 
 
@@ -365,6 +380,7 @@ CLAIMS: dict[str, tuple[Callable[[], list[str]], set[str]]] = {
     ),
     "adaptive-k": (adaptive_k_phrases, {"1e-06", "1", "100", "9", "10", "1999"}),
     "one-gap": (one_gap_phrases, {"1", "1000", "0", "0.9", "1e-06", "100"}),
+    "recurring": (recurring_phrases, {"100", "1", "1e-6", "30", "240"}),
 }
 
 
@@ -457,6 +473,14 @@ def test_the_constants_of_the_set_up_are_those_of_the_code() -> None:
     assert (one_gap.EPSILON, one_gap.DELTA, one_gap.MAX_K) == (1.0, 1e-6, 100)
     assert (min(one_gap.RELEASES), max(one_gap.RELEASES)) == (1, 1000)
     assert (adaptive_k.DELTA, adaptive_k.MAX_K) == (1e-6, 100)
+    assert (recurring.EPSILON, recurring.DELTA, recurring.DAYS, recurring.FIRST, recurring.SHARE) == (
+        1,
+        1e-6,
+        100,
+        10,
+        125,
+    )
+    assert {recurring.gap_on(day) - 240 for day in range(1, 8)} == {23, 29, 13, -13, -29, -23, 0}
     assert (Plan().limit, Plan().shown) == (10, 3.66)
     assert [show_cell(value) for value in (0.5, 1e-6)] == ["0.500", "1e-06"]
 

@@ -62,14 +62,34 @@ def test_a_repeat_is_the_same_question_about_the_same_version(ledger, cost, ran)
     shuffled = dict(reversed(QUESTION.items()))
     assert ledger.find_answer("visits", question=shuffled, data_version="2026-11-16").id == second > first
     assert ledger.find_answer("visits", question=QUESTION, data_version="2026-11-17").answer == {"n": 3}
-    assert ledger.last_answer("visits", question=QUESTION).id == fourth > third
+    assert fourth > third
     assert ledger.find_answer("visits", question=QUESTION, data_version=None) is None
     assert ledger.find_answer("visits", question=QUESTION, data_version="2026-11-18") is None
     for other in ({**QUESTION, "k": 4}, {**QUESTION, "k": "3"}, {"item": "venue"}):
         assert ledger.find_answer("visits", question=other, data_version="2026-11-16") is None
-        assert ledger.last_answer("visits", question=other) is None
+
+
+def test_the_last_cut_of_a_topic_is_the_last_that_went_out(ledger, cost, ran):
+    topic = {"item": "venue", "max_k": 20}
+
+    def publish(cut, topic=topic, **more):
+        asked = {"topic": topic, "share": "1/20", **more}
+        reservation = ledger.reserve(
+            cost, dataset="visits", mechanism=HOW, question=asked, data_version=more.get("day")
+        )
+        ledger.settle(reservation, ran(cost), answer={"cut": cut}, cut=cut)
+
+    assert ledger.last_cut("visits", topic=topic) is None
+    publish(7, day="1")
+    publish(None, day="2")  # withheld: nothing was shown
+    publish(12, topic={"item": "venue", "max_k": 30})
+    assert ledger.last_cut("visits", topic=dict(reversed(topic.items()))) == 7
+    publish(5, day="3", share="1/7")
+    assert ledger.last_cut("visits", topic=topic) == 5
+    assert ledger.last_cut("visits", topic={"item": "page", "max_k": 20}) is None
     ledger.create("other", budget=BUDGET, limits=FILTER, owner="ann")
-    assert ledger.last_answer("other", question=QUESTION) is None
+    assert ledger.last_cut("other", topic=topic) is None
+    assert ledger.audit().passed
 
 
 def test_an_answer_that_cannot_be_written_changes_nothing(ledger, cost, cheaper, ran):
@@ -99,7 +119,7 @@ def test_an_account_that_lists_its_analysts_refuses_others(ledger, cost, ran):
         for act in (
             lambda who=stranger: ledger.reserve(cost, dataset="clinic", analyst=who, mechanism=HOW),
             lambda who=stranger: ledger.find_answer("clinic", question=QUESTION, data_version="1", analyst=who),
-            lambda who=stranger: ledger.last_answer("clinic", question=QUESTION, analyst=who),
+            lambda who=stranger: ledger.last_cut("clinic", topic={"item": "venue"}, analyst=who),
         ):
             with pytest.raises(ParameterError, match="lists its analysts"):
                 act()
@@ -160,7 +180,7 @@ def test_names_that_are_no_text_are_refused_wherever_they_are_asked_for(ledger, 
             lambda given: ledger.reserve(cost, dataset=given, mechanism=HOW),
             lambda given: ledger.allow("visits", given),
             lambda given: ledger.limit(given, "bob", share=0.5),
-            lambda given: ledger.last_answer(given, question=QUESTION),
+            lambda given: ledger.last_cut(given, topic={"item": "venue"}),
         ):
             with pytest.raises(ParameterError, match="printable"):
                 act(name)

@@ -165,10 +165,12 @@ def put_back_to_layout_1(url):
     with engine.begin() as connection:
         for table in ("links", "answers"):
             connection.execute(text(f"DROP TABLE cutline_{table}"))
-        connection.execute(text("DROP INDEX cutline_questions"))
+        for index in ("questions", "topics"):
+            connection.execute(text(f"DROP INDEX cutline_{index}"))
         for table, column in (
-            *(("entries", name) for name in ("question", "question_digest", "data_version", "purpose")),
+            *(("entries", name) for name in ("question", "question_digest", "data_version", "purpose", "topic_digest")),
             ("settlements", "answer_digest"),
+            ("settlements", "cut"),
             ("datasets", "listed"),
             ("analysts", "allowed"),
         ):

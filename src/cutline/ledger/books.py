@@ -141,7 +141,12 @@ class Ledger(AbstractContextManager["Ledger"]):
         return reservation
 
     def settle(
-        self, reservation: Reservation, release: Settleable, *, answer: Mapping[str, object] | None = None
+        self,
+        reservation: Reservation,
+        release: Settleable,
+        *,
+        answer: Mapping[str, object] | None = None,
+        cut: int | None = None,
     ) -> Account:
         r"""Lower a reservation's charge to what ran, once and never above the reserve, and keep what became public.
 
@@ -151,6 +156,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         ----------
         answer
             What became public, as plain data. It is written in the same transaction; `answer` returns it.
+        cut
+            The cut at which a set went out; `last_cut` returns it. One that was not shown must not be given.
 
         Raises
         ------
@@ -171,7 +178,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         try:
             with self._writing(reservation.dataset) as opened:
                 account = charging.settle(
-                    opened, reservation, release.cost, answer=plain, known_costs=self._known_costs
+                    opened, reservation, release.cost, answer=plain, cut=cut, known_costs=self._known_costs
                 )
         except (LedgerUnavailable, SchemaError) as error:
             reason = error
@@ -267,26 +274,26 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         Without a data version nothing is equal: rows may have changed. An account that lists its analysts answers them alone.
         """
-        if data_version is not None:
-            data_version = reading.check_name("data version", data_version)
-        found = self._find_answer(dataset, question, data_version, analyst)
-        return None if data_version is None else found
-
-    def last_answer(self, dataset: str, *, question: Mapping[str, object], analyst: str | None = None) -> Entry | None:
-        """Return the newest answer to an equal question, whatever the version of the data, or None."""
-        return self._find_answer(dataset, question, None, analyst)
-
-    def _find_answer(
-        self, dataset: str, question: Mapping[str, object], data_version: str | None, analyst: str | None
-    ) -> Entry | None:
+        version = None if data_version is None else reading.check_name("data version", data_version)
         plain = reading.encode("a question", question)
+        with self._reading_as(analyst, dataset) as (books, key):
+            return None if version is None else reading.find_answer(books, key, plain, data_version=version)
+
+    def last_cut(self, dataset: str, *, topic: Mapping[str, object], analyst: str | None = None) -> int | None:
+        """Return the cut that went out last for a question with this ``topic``, whatever the version of the data, or None."""
+        plain = reading.encode("a question", {"topic": topic})
+        with self._reading_as(analyst, dataset) as (books, key):
+            return reading.find_last_cut(books, key, plain)
+
+    @contextmanager
+    def _reading_as(self, analyst: str | None, dataset: str) -> Iterator[tuple[Connection, int]]:
+        """Open a transaction that reads, with the dataset's key, for an analyst whom the account does not refuse."""
         analyst = None if analyst is None else reading.check_name("analyst", analyst)
         name = reading.check_name("dataset", dataset)
         with self._reading() as books:
             account = reading.read_account(books, name, head=read_head(books).hash)
             charging.check_analyst(account, analyst)
-            key = reading.find_dataset(books, name).id
-            return reading.find_answer(books, key, plain, data_version=data_version)
+            yield books, reading.find_dataset(books, name).id
 
     def show(self, dataset: str) -> Account:
         """Return what was fixed, what is spent and what is left; from the running totals, however long the history is."""

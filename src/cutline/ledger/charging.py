@@ -115,6 +115,7 @@ class Asked:
     question: str | None = None
     data_version: str | None = None
     purpose: str | None = None
+    topic_digest: str | None = None  # of the part of the question that a later day asks again
 
     @classmethod
     def check(
@@ -127,12 +128,14 @@ class Asked:
         purpose: str | None,
     ) -> Self:
         """Return it in the form in which it is written, or raise if a part cannot be."""
+        topic = None if question is None else question.get("topic")
         return cls(
             analyst=None if analyst is None else reading.check_name("analyst", analyst),
             mechanism=reading.encode_mechanism(mechanism),
             question=None if question is None else reading.encode("a question", question),
             data_version=None if data_version is None else reading.check_name("data version", data_version),
             purpose=None if purpose is None else reading.check_text("purpose", purpose),
+            topic_digest=None if topic is None else reading.digest_text(reading.encode("a question", {"topic": topic})),
         )
 
     def to_columns(self) -> dict[str, str | None]:
@@ -204,7 +207,13 @@ def check_analyst(account: Account, analyst: str | None) -> None:
 
 
 def settle(
-    opened: OpenAccount, reservation: Reservation, cost: Cost, *, answer: str | None, known_costs: Set[str]
+    opened: OpenAccount,
+    reservation: Reservation,
+    cost: Cost,
+    *,
+    answer: str | None,
+    cut: int | None,
+    known_costs: Set[str],
 ) -> Account:
     """Write what ran and its answer beside the reserve, lower the totals by the difference; return the account then."""
     books, account = opened.books, opened.account
@@ -231,10 +240,18 @@ def settle(
             _, before = _find_analyst(account, entry.analyst)
             _write_analyst(opened, entry.analyst, before - refund)
     written = reading.write_cost(books, cost, known=known_costs)
-    return write_settlement(opened, entry.id, settled, cost=written, answer=answer)
+    return write_settlement(opened, entry.id, settled, cost=written, answer=answer, cut=cut)
 
 
-def write_settlement(opened: OpenAccount, entry_id: int, settled: Sums, *, cost: str, answer: str | None) -> Account:
+def write_settlement(
+    opened: OpenAccount,
+    entry_id: int,
+    settled: Sums,
+    *,
+    cost: str,
+    answer: str | None = None,
+    cut: int | None = None,
+) -> Account:
     """Write a settlement and its answer, and link them; return the account as it is then."""
     settlement = {
         "entry_id": entry_id,
@@ -243,6 +260,7 @@ def write_settlement(opened: OpenAccount, entry_id: int, settled: Sums, *, cost:
         "at": reading.current_time(),
         "version": __version__,
         "answer_digest": None if answer is None else reading.digest_text(answer),
+        "cut": cut,
     }
     opened.books.execute(tables.INSERT_SETTLEMENT, settlement)
     if answer is not None:

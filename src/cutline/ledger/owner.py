@@ -184,7 +184,7 @@ def _charge_remainder(opened: OpenAccount) -> None:
     """Settle in full what is reserved, so that nothing flows back, and charge everything that is left."""
     open_entries = tables.SELECT_HISTORY.where(tables.settlements.c.cost.is_(None)).order_by(tables.entries.c.id)
     for entry in opened.books.execute(open_entries, {"dataset_id": opened.row.id}).all():
-        charging.write_settlement(opened, entry.id, Sums.from_row(entry, "reserved"), cost=entry.cost, answer=None)
+        charging.write_settlement(opened, entry.id, Sums.from_row(entry, "reserved"), cost=entry.cost)
     account = opened.account
     left = account.left
     if account.closed is not None or left == Sums():
@@ -201,8 +201,12 @@ def _charge_remainder(opened: OpenAccount) -> None:
 _NEW_COLUMNS = (
     "cutline_datasets ADD COLUMN listed INTEGER NOT NULL DEFAULT 0",
     "cutline_settlements ADD COLUMN answer_digest TEXT",
+    "cutline_settlements ADD COLUMN cut INTEGER",
     "cutline_analysts ADD COLUMN allowed INTEGER NOT NULL DEFAULT 0",
-    *(f"cutline_entries ADD COLUMN {name} TEXT" for name in ("question", "question_digest", "data_version", "purpose")),
+    *(
+        f"cutline_entries ADD COLUMN {name} TEXT"
+        for name in ("question", "question_digest", "data_version", "purpose", "topic_digest")
+    ),
 )
 
 

@@ -194,12 +194,17 @@ def read_answer(books: Connection, row: Row[Any]) -> Entry:
     return entry
 
 
-def find_answer(books: Connection, dataset_id: int, question: str, *, data_version: str | None) -> Entry | None:
-    """Return the newest answered entry with this question, and this data version if one is named."""
-    named = {} if data_version is None else {"data_version": data_version}
-    query = tables.SELECT_REPEAT if named else tables.SELECT_ANSWERED
-    row = books.execute(query, {"dataset_id": dataset_id, "digest": digest_text(question)} | named).first()
+def find_answer(books: Connection, dataset_id: int, question: str, *, data_version: str) -> Entry | None:
+    """Return the newest answered entry with this question about this version of the data."""
+    same = {"dataset_id": dataset_id, "digest": digest_text(question), "data_version": data_version}
+    row = books.execute(tables.SELECT_REPEAT, same).first()
     return None if row is None else read_answer(books, row)
+
+
+def find_last_cut(books: Connection, dataset_id: int, topic: str) -> int | None:
+    """Return the cut that went out last on this topic, or None."""
+    found = books.execute(tables.SELECT_LAST_CUT, {"dataset_id": dataset_id, "digest": digest_text(topic)}).scalar()
+    return None if found is None else int(found)
 
 
 def read_burn_down(books: Connection, dataset: str) -> list[tuple[str, float, float]]:

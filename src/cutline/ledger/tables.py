@@ -93,9 +93,11 @@ entries = Table(
     Column("question_digest", Text),
     Column("data_version", Text),
     Column("purpose", Text),
+    Column("topic_digest", Text),
     sa.UniqueConstraint("dataset_id", "id"),  # also the index that pages of history are read from
 )
 Index("cutline_questions", entries.c.dataset_id, entries.c.question_digest, entries.c.id)
+Index("cutline_topics", entries.c.dataset_id, entries.c.topic_digest, entries.c.id)
 
 settlements = Table(
     "cutline_settlements",
@@ -104,6 +106,7 @@ settlements = Table(
     Column("cost", Text, ForeignKey("cutline_costs.digest"), nullable=False),
     *_texts("settled_rdp", "settled_delta", "at", "version"),
     Column("answer_digest", Text),
+    Column("cut", Integer),
 )
 
 answers = Table(
@@ -142,12 +145,26 @@ _SELECT_ENTRIES = select(
 SELECT_HISTORY = _SELECT_ENTRIES.where(entries.c.dataset_id == bindparam("dataset_id"))
 SELECT_ENTRY_ALONE = select(entries).where(entries.c.id == bindparam("entry_id"))
 SELECT_ENTRY = _SELECT_ENTRIES.where(entries.c.id == bindparam("entry_id"))
-SELECT_ANSWERED = (
-    SELECT_HISTORY.where(entries.c.question_digest == bindparam("digest"), settlements.c.answer_digest.is_not(None))
+SELECT_REPEAT = (
+    SELECT_HISTORY.where(
+        entries.c.question_digest == bindparam("digest"),
+        entries.c.data_version == bindparam("data_version"),
+        settlements.c.answer_digest.is_not(None),
+    )
     .order_by(entries.c.id.desc())
     .limit(1)
 )
-SELECT_REPEAT = SELECT_ANSWERED.where(entries.c.data_version == bindparam("data_version"))
+SELECT_LAST_CUT = (
+    select(settlements.c.cut)
+    .select_from(entries.join(settlements))
+    .where(
+        entries.c.dataset_id == bindparam("dataset_id"),
+        entries.c.topic_digest == bindparam("digest"),
+        settlements.c.cut.is_not(None),
+    )
+    .order_by(entries.c.id.desc())
+    .limit(1)
+)
 SELECT_ANSWER = select(answers.c.answer).where(answers.c.entry_id == bindparam("entry_id"))
 INSERT_COST = sa.text(
     "INSERT INTO cutline_costs (digest, cost) VALUES (:digest, :cost) ON CONFLICT (digest) DO NOTHING"

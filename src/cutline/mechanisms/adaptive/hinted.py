@@ -44,6 +44,8 @@ class HintedTopK(Mechanism):
         The stability test at the hint.
     then
         What runs if the hint does not pass.
+    hint_from
+        Who gave the hint: ``"caller"``, or ``"ledger"`` if it is the last cut that the books have seen released.
 
     Examples
     --------
@@ -66,13 +68,14 @@ class HintedTopK(Mechanism):
     reference: ClassVar[str] = StableTopK.reference
     cost_rule: ClassVar[str] = f"one coin, then {StableTopK.cost_rule}"
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        *declare(required=("hint",)),
+        *declare("hint_from", required=("hint",)),
         *StableTopK.parameters,
     )
 
     hint: int
     test: GapTest
     then: StableTopK
+    hint_from: str = "caller"
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
@@ -92,6 +95,7 @@ class HintedTopK(Mechanism):
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
         limits: Filter | None = None,
         hint: int,
+        hint_from: str = "caller",
         **parameters: Any,
     ) -> Self:
         r"""Return the hinted form of `StableTopK.calibrate`; each of its two steps gets what a release of its own would get.
@@ -113,6 +117,7 @@ class HintedTopK(Mechanism):
             hint=hint,
             test=TableTest(table=table),
             then=StableTopK.calibrate(budget, adjacency=adjacency, limits=limits, **parameters),
+            hint_from=hint_from,
             adjacency=adjacency,
             budget=replace(budget, releases=budget.releases // 2),
         )
@@ -146,7 +151,7 @@ class HintedTopK(Mechanism):
         return float(yes[0]) * (k == self.hint) + float(no[0]) * self.then.chance(histogram, k)
 
     def public_parameters(self) -> dict[str, Any]:
-        return {"hint": self.hint, **self.then.public_parameters()}
+        return {"hint": self.hint, "hint_from": self.hint_from, **self.then.public_parameters()}
 
     def _hinted(self, histogram: Histogram) -> Outcome:
         return Outcome(items=frozenset(histogram.top(self.hint)), k=self.hint, steps=("hint",))
@@ -159,6 +164,21 @@ class HintedTopK(Mechanism):
     def _chances(self, histogram: Histogram) -> tuple[FloatArray, FloatArray]:
         gap, slack = self._look(histogram)
         return self.test.chances(gap, slack, self.adjacency)
+
+
+def check_hint(hint: object, *, finds_k: bool, ledger: bool) -> None:
+    """Raise if a hint is given where none can be taken; None and True take the last cut if there is one, False takes none."""
+    if hint is None or isinstance(hint, bool):
+        return
+    if isinstance(hint, np.integer | int) and hint >= 1 and finds_k and ledger:
+        return
+    if not finds_k:
+        rule, value = "a hint is for one list whose end is found by stable-top-k", "k, groups or another mechanism"
+    elif not ledger:
+        rule, value = "a hint needs a ledger, which gives back what did not run", "no ledger"
+    else:
+        rule, value = "a hint is a whole number of at least 1", f"hint={hint!r:.40}"
+    raise ParameterError(rule, value, "Leave the hint out.")
 
 
 def _after_hint(outcome: Outcome) -> Outcome:
