@@ -44,10 +44,10 @@ class GapTest(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTest:
-    r"""Pass with probability ``table(distance to instability)``; the optimal test and the default.
+    r"""Pass with probability ``table(distance to instability)``; the optimal test at one order.
 
     **Privacy.** delta-approximate at the table's own curve: neighbours with different sets both have distance 0, where
-    the test passes with probability at most delta [docs/proofs/stable-top-k.md].
+    the test passes with probability at most delta [docs/proofs/stable-top-k.md]. The table is the optimal rule of [HM26].
     """
 
     name: ClassVar[str] = "table"
