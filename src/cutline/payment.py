@@ -174,7 +174,7 @@ def agree_terms(
         named = [name for name, value in for_books.items() if value is not None]
         if named:
             raise ParameterError(
-                "a ledger and a dataset go together, and nothing else is charged, shared out or kept",
+                "a ledger and a dataset go together, and a share, a purpose or a version of the data goes with them",
                 f"{', '.join(named)} without a ledger",
                 "Pass ledger and dataset, or neither.",
             )
