@@ -69,6 +69,8 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         One row-local SQL expression; rows for which it is not true are left out.
     memory_limit
         How much memory the engine may use before it spills to disk, like ``"1GB"``.
+    format
+        The format of a file whose name does not tell it: parquet, csv, tsv, json or jsonl.
     ledger, dataset, analyst
         The books (a `cutline.Ledger`, or its address), the account to charge and, if its owner asks for one, a name.
     share
@@ -151,7 +153,7 @@ def top_by(
         None or ``"add-remove"``: a user whose rows change can leave m groups and enter m others.
     ledger, dataset, analyst
         On whose account: m times the dearest path of one group is reserved before a row is read, and settled to what ran.
-    k, max_k, mechanism, candidates, counts, where, memory_limit, progress, rng, and a mechanism's own parameters
+    k, max_k, mechanism, candidates, counts, where, memory_limit, format, progress, rng, and a mechanism's own parameters
         As for `cutline.top`, for every group.
 
     Returns

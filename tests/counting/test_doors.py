@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 import traceback
@@ -260,10 +261,11 @@ def test_files_of_one_log_must_agree(tmp_path):
     (tmp_path / "a.csv").write_text("user,item\n1,a\n")
     (tmp_path / "b.csv").write_text("item,user\na,1\n")
     (tmp_path / "a.json").write_text('[{"user": 1, "item": "a"}]')
-    (tmp_path / "b.json").write_text('{"user": 1, "item": "a"}\n')
-    for pattern in ("*.parquet", "*.csv", "*.json", "a.*"):
+    (tmp_path / "b.json").write_text('{"user": 2, "item": "a"}\n')
+    for pattern in ("*.parquet", "*.csv", "a.*"):
         with pytest.raises(SourceError):
             counts(tmp_path / pattern)
+    assert counts(tmp_path / "*.json") == {"a": 2}  # arrays and plain objects are documents of JSON alike
 
 
 def test_paths_that_are_no_log(tmp_path):
@@ -368,7 +370,6 @@ def test_engine_errors_are_replaced_not_wrapped(sql):
 
 
 def test_a_broken_file_shows_nothing_of_its_rows(tmp_path):
-    (tmp_path / "log.json").write_text(f'[{{"user": "u", "item": "{SECRET}"}}, {{"user": "{SECRET}" oops]')
     path = tmp_path / "log.parquet"
     pq.write_table(
         pa.table(
@@ -381,10 +382,14 @@ def test_a_broken_file_shows_nothing_of_its_rows(tmp_path):
     )
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(b"PAR1" + bytes(200) + path.read_bytes()[204:])
-    for broken in (tmp_path / "log.json", damaged):
-        with pytest.raises(CutlineError) as caught:
-            counts(broken)
-        assert SECRET not in shown(caught.value)
+    with pytest.raises(CutlineError) as caught:
+        counts(damaged)
+    assert SECRET not in shown(caught.value)
+    cut = tmp_path / "log.jsonl.gz"
+    cut.write_bytes(gzip.compress(f'{{"user": "u", "item": "{SECRET}"}}\n'.encode() * 1000)[:-20])
+    with pytest.raises(CutlineError) as caught:
+        counts(cut)
+    assert SECRET not in shown(caught.value)
 
 
 def test_a_failing_filter_shows_nothing_of_the_row():

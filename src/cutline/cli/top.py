@@ -83,6 +83,10 @@ def top(
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")
     ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Of LOG: parquet, csv, tsv, json or jsonl.  [default: by its name]"),
+    ] = None,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
     analyst: o.Analyst = None,
@@ -128,6 +132,7 @@ def top(
         "counts": counts,
         "where": where,
         "memory_limit": memory_limit,
+        "format": format,
         "ledger": ledger,
         "dataset": dataset,
         "analyst": analyst,

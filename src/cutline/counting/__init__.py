@@ -8,6 +8,7 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
      │      └ engines                all have one shape, Votes
      │          duck                 files and tables in memory, on a private DuckDB:
      │            files, frames          what the rows are and which columns they declare
+     │            records, cells         which of them can be read: any other row is missing
      │            votes, lists, where    which rows count, under which names, and the counting itself
      │            engine                 one DuckDB, shut off, its errors replaced, its files on disk gone at the end
      │          spark, ibis          DataFrames of Spark and tables of Ibis, counted where they are
@@ -16,6 +17,7 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -74,6 +76,8 @@ def bind(source: object, question: Question) -> Log:
     >>> [histogram.counts.tolist() for histogram in log.count(max_k=2)]
     [[2, 0, 0]]
     """
+    if question.format is not None and not isinstance(source, str | os.PathLike):
+        raise ParameterError("format is for files", repr(question.format), "Leave it out.")
     if isinstance(source, tuple):
         return _bind_pair(source, question)
     if question.max_items_per_user is not None:
@@ -95,7 +99,7 @@ def bind(source: object, question: Question) -> Log:
 
         votes = bind_ibis(source, question)
     else:
-        votes = bind_table(open_table(source), question)
+        votes = bind_table(open_table(source, question.format), question)
     return _EngineLog(question=question, votes=votes)
 
 
@@ -109,6 +113,7 @@ def count(
     candidates: Iterable[Item] | None = None,
     memory_limit: str | None = None,
     max_items_per_user: int | None = None,
+    format: str | None = None,
     progress: Progress | None = None,
 ) -> Histogram:
     r"""Count the distinct users of each item.
@@ -137,6 +142,9 @@ def count(
         kept in memory beside it, at most one per candidate and group.
     max_items_per_user
         Count each user in at most this many items, beside the counts of all.
+    format
+        The format of a file, one of parquet, csv, tsv, json (a document whose outermost objects are the records) and jsonl (one
+        object a line); by default that of its name. A row or cell that cannot be read is missing.
     progress
         Called from this thread, about ten times a second, with the share of the work that is done. It tells how far a
         running query is, which is as private as its running time: show it to the caller, never publish it.
@@ -170,6 +178,7 @@ def count(
         where=where,
         candidates=candidates,
         memory_limit=memory_limit,
+        format=format,
         max_items_per_user=max_items_per_user,
     )
     (histogram,) = bind(source, question).count(max_k, progress)

@@ -19,6 +19,7 @@ from cutline.histogram import Item, check_bound
 
 Progress = Callable[[float], None]
 
+FORMATS = ("parquet", "csv", "tsv", "json", "jsonl")  # of files
 QUERY_NAMES = {"user": "u", "item": "i", "by": "b"}  # what the column of each role is called in the engines' queries
 
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -36,6 +37,7 @@ class Columns(TypedDict, total=False):
     candidates: Iterable[Item] | None
     memory_limit: str | None
     max_items_per_user: int | None
+    format: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class Question:
     grouping: Grouping | None
     memory_limit: str | None
     max_items_per_user: int | None = None  # in how many items one user counts; None if in all
+    format: str | None = None
 
     @property
     def roles(self) -> dict[str, str]:
@@ -102,10 +105,15 @@ def ask(
     candidates: Iterable[Item] | None = None,
     memory_limit: str | None = None,
     max_items_per_user: int | None = None,
+    format: str | None = None,
     grouping: Grouping | None = None,
 ) -> Question:
     """Check the parts of a question that need no log; the parameters are those of :func:`cutline.count`."""
     check_memory_limit(memory_limit)
+    if format is not None and format not in FORMATS:
+        raise ParameterError(
+            "the format of a file must be a known one", repr(format)[:80], f"Pass one of {', '.join(FORMATS)}."
+        )
     listed = None if candidates is None else _check_list("candidates", candidates)
     user = None if user is None else _check_name("user", user)
     item = None if item is None else _check_name("item", item)
@@ -122,6 +130,7 @@ def ask(
         grouping=grouping,
         memory_limit=memory_limit,
         max_items_per_user=bound,
+        format=format,
     )
 
 

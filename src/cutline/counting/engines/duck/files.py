@@ -1,9 +1,9 @@
-r"""Files that DuckDB reads itself: parquet with its declared types, CSV and JSON as text.
+r"""Files: parquet with its declared types, CSV and JSON as text.
 
 A path that exists is taken literally, whatever characters it holds; otherwise ``*``, ``?``, ``[...]`` and ``**`` are
-patterns. The format is told by the extension, never by the content. Nothing is guessed from the rows: there is no
-sniffing of types, delimiters, quotes or headers. A malformed row of a text file is skipped, so that it cannot stop the
-count or change anybody else's rows.
+patterns. The format is told by the caller or by the extension, never by the content. Nothing is guessed from the rows:
+there is no sniffing of types, delimiters, quotes or headers. A row that cannot be read is missing, so that it cannot stop
+the count or change anybody else's rows.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ import os
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
+from cutline.counting.engines.duck.cells import LONGEST, ROWS, all_readable, check_known, readable
 from cutline.counting.engines.duck.engine import Engine, text_literal
+from cutline.counting.engines.duck.records import Lines, Objects, read_records
+from cutline.counting.question import FORMATS
 from cutline.errors import SourceError
 
 _HEADER_LIMIT = 2**20
-_NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # a line is one field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class _Files:
 
     cheap: ClassVar[bool] = False  # parsing is most of the work with text, so text is read once
     found: tuple[str, ...]
-    suffix: str  # with the dot, without .gz
+    form: str  # one of question.FORMATS
     zipped: bool
 
     @property
@@ -50,18 +53,13 @@ class _Files:
     def _compression(self) -> str:
         return text_literal("gzip" if self.zipped else "none")
 
-    def _start(self, path: str) -> bytes:
-        """Read the first line of a text file, without looking at what follows it."""
-        try:
-            with (gzip.open if self.zipped else open)(path, "rb") as file:
-                return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
-        except (OSError, EOFError, zlib.error):
-            pass
-        raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
-
 
 class Parquet(_Files):
-    """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns."""
+    """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns.
+
+    DuckDB reads them itself if every cell of the wanted columns has a meaning for it. Otherwise (text, decimals, times) it is
+    handed what pyarrow reads, because it stops at the first cell that has none.
+    """
 
     __slots__ = ()
     cheap = True  # two columns of parquet are
@@ -69,7 +67,7 @@ class Parquet(_Files):
     def columns(self) -> Sequence[object]:
         return list(_read_schema(self.found[0]).names)
 
-    def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
+    def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
         """Check that all files declare the wanted columns alike, and select them."""
         first = _read_schema(self.found[0])
         for path in self.found:
@@ -87,14 +85,32 @@ class Parquet(_Files):
                         f"{name!r} in two spellings",
                         "Rename one of the columns.",
                     )
+        kinds = [first.field(name).type for name in wanted]
+        if not all_readable(kinds):
+            for kind, name in zip(kinds, wanted, strict=True):
+                check_known(engine, kind, name)
+            engine.register("file", readable(kinds, partial(self._read, wanted)))
+            return "SELECT * FROM file"
         names = ", ".join(f'"{name.replace(chr(34), 2 * chr(34))}" AS c{i}' for i, name in enumerate(wanted))
         return f"SELECT {names} FROM read_parquet({self._list()}, hive_partitioning=false, union_by_name=false)"
+
+    def _read(self, wanted: Sequence[str]) -> Iterator[Any]:
+        import pyarrow.compute as pc
+        from pyarrow import dataset
+
+        reading = dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")  # in nanoseconds, far dates would wrap
+        scanning = dataset.ParquetFragmentScanOptions(arrow_extensions_enabled=True)
+        kind = dataset.ParquetFileFormat(read_options=reading, default_fragment_scan_options=scanning)
+        columns = {f"c{i}": pc.field(name) for i, name in enumerate(wanted)}
+        for path in self.found:
+            log = dataset.dataset(path, format=kind)
+            yield from log.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
 
 
 class Csv(_Files):
     r"""CSV files with a header line; commas in ``.csv``, tabs in ``.tsv``; every column is text, an empty cell is missing.
 
-    Rows with too few cells, invalid UTF-8 or more than 2 MB are skipped; cells beyond the header's are ignored. The
+    Rows with too few cells, invalid UTF-8 or more than 2 MB are missing; cells beyond the header's are ignored. The
     writer is trusted with one thing, to quote as RFC 4180 says: a cell that *begins* with a quote and never closes it
     takes the rows up to the next quote with it. The files are read by one thread, because the parallel reader of
     DuckDB 2.0 loses rows after quoted line breaks when told to skip malformed rows.
@@ -119,12 +135,12 @@ class Csv(_Files):
         return (
             f"SELECT {selected} FROM read_csv({self._list()}, columns={{{declared}}}, header=true, auto_detect=false, "
             f"delim={text_literal(self._delimiter)}, quote='\"', escape='\"', compression={self._compression()}, "
-            "ignore_errors=true, strict_mode=false, parallel=false, hive_partitioning=false)"
+            f"max_line_size={LONGEST}, ignore_errors=true, strict_mode=false, parallel=false, hive_partitioning=false)"
         )
 
     @property
     def _delimiter(self) -> str:
-        return "\t" if self.suffix == ".tsv" else ","
+        return "\t" if self.form == "tsv" else ","
 
     def _header(self, path: str) -> list[str]:
         try:
@@ -135,13 +151,22 @@ class Csv(_Files):
             "the first line must be a header in UTF-8", repr(path), "Save the file as UTF-8, column names first."
         )
 
+    def _start(self, path: str) -> bytes:
+        """Read the first line of a text file, without looking at what follows it."""
+        try:
+            with (gzip.open if self.zipped else open)(path, "rb") as file:
+                return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
+        except (OSError, EOFError, zlib.error):
+            pass
+        raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
+
 
 class Json(_Files):
-    r"""JSON files: one object a line, or (``.json`` that begins with ``[``) one array of objects. Values are read as text.
+    r"""JSON files: one object a line (``jsonl``), or a document whose outermost objects are the records (``json``).
 
-    Lines that are not JSON, not UTF-8 or longer than 16 MB are skipped; an array is one document and its writer is
-    trusted to close it. Keys are written in rows, so they are private: a name that no record has is not refused, and
-    counts nothing.
+    Values are read as text. Records that are not JSON, not UTF-8 or longer than 2 MB are missing. The writer of a document
+    is trusted to close the braces it opens. Keys are written in rows, so they are private: a name that no record has is not
+    refused, and counts nothing.
     """
 
     __slots__ = ()
@@ -149,46 +174,20 @@ class Json(_Files):
     def columns(self) -> Sequence[object] | None:
         return None  # no columns are declared, and what the rows have depends on whose rows they are
 
-    def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
-        """Extract the wanted keys by JSON pointers, which take every name literally."""
-        pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in wanted]
-        values = ", ".join(
-            f"json_extract_string(j, {text_literal(pointer)}) AS c{i}" for i, pointer in enumerate(pointers)
-        )
-        return f"SELECT {values} FROM ({self._records()}) WHERE json_type(j) = 'OBJECT'"
-
-    def _records(self) -> str:
-        if self.suffix == ".json" and self._is_array():
-            return (
-                f"SELECT j FROM read_json({self._list()}, columns={{'j': 'JSON'}}, format='array', records=false, "
-                f"auto_detect=false, compression={self._compression()}, maximum_object_size={2**24}, hive_partitioning=false)"
-            )
-        return (
-            f"SELECT TRY_CAST(line AS JSON) AS j FROM read_csv({self._list()}, columns={{'line': 'VARCHAR'}}, header=false, "
-            f"auto_detect=false, delim={text_literal(_NO_DELIMITER)}, quote='', escape='', compression={self._compression()}, "
-            f"ignore_errors=true, strict_mode=false, parallel=false, max_line_size={2**24}, hive_partitioning=false)"
-        )
-
-    def _is_array(self) -> bool:
-        arrays = {self._start(path).lstrip().startswith(b"[") for path in self.found}
-        if len(arrays) > 1:
-            raise SourceError(
-                "all files of one log must be built alike", "arrays and lines of JSON", "Use a narrower pattern."
-            )
-        return arrays.pop()
+    def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
+        splitter = Objects if self.form == "json" else Lines
+        engine.register("records", read_records(self.found, splitter, wanted, zipped=self.zipped))
+        return "SELECT * FROM records"
 
 
 Files: TypeAlias = Parquet | Csv | Json
 
-_FORMATS: dict[str, type[Files]] = {
-    **dict.fromkeys((".parquet", ".pq"), Parquet),
-    **dict.fromkeys((".csv", ".tsv"), Csv),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), Json),
-}
+_KINDS: dict[str, type[Files]] = {"parquet": Parquet, "csv": Csv, "tsv": Csv, "json": Json, "jsonl": Json}
+_EXTENSIONS = {f".{form}": form for form in FORMATS} | {".pq": "parquet", ".ndjson": "jsonl"}
 
 
-def open_files(source: str | os.PathLike[str]) -> Files:
-    """Find the files of a path or a glob, or refuse it."""
+def open_files(source: str | os.PathLike[str], form: str | None = None) -> Files:
+    """Find the files of a path or a glob, or refuse it; the format is that of their names unless it is given."""
     name = os.fspath(source)
     if not isinstance(name, str) or not name or "\0" in name:
         raise SourceError(
@@ -197,13 +196,13 @@ def open_files(source: str | os.PathLike[str]) -> Files:
     if "://" in name:
         raise SourceError("the log must be a local file", repr(name), "Download it first, or pass a pyarrow table.")
     paths = _find_paths(name)
-    kinds = {_extension(path) for path in paths}
+    kinds = {_find_format(path, form) for path in paths}
     if len(kinds) > 1:
         raise SourceError(
             "all files of one log must have one format", repr(name), "Use a narrower pattern, such as '*.parquet'."
         )
-    suffix, zipped = kinds.pop()
-    return _FORMATS[suffix](found=paths, suffix=suffix, zipped=zipped)
+    found, zipped = kinds.pop()
+    return _KINDS[found](found=paths, form=found, zipped=zipped)
 
 
 def _find_paths(name: str) -> tuple[str, ...]:
@@ -220,18 +219,19 @@ def _find_paths(name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _extension(path: str) -> tuple[str, bool]:
-    """Return the extension without .gz, and whether there is a .gz."""
+def _find_format(path: str, given: str | None) -> tuple[str, bool]:
+    """Return the format of a file, given or by its extension, and whether there is a .gz."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     zipped = suffixes[-1:] == [".gz"]
-    suffix = (suffixes[-2:-1] if zipped else suffixes[-1:]) or [""]
-    if suffix[0] not in _FORMATS or (zipped and _FORMATS[suffix[0]] is Parquet):
+    suffix = suffixes[-2:-1] if zipped else suffixes[-1:]
+    form = given or _EXTENSIONS.get("".join(suffix))
+    if form is None or (zipped and form == "parquet"):
         raise SourceError(
             "the extension must be .parquet, .csv, .tsv, .json, .jsonl or .ndjson (text formats also with .gz)",
             repr(path),
-            "Rename the file, or read it into a pandas, polars or pyarrow table first.",
+            "Pass format='csv', say, rename the file, or read it into a pandas, polars or pyarrow table first.",
         )
-    return suffix[0], zipped
+    return form, zipped
 
 
 def _read_schema(path: str) -> Any:
@@ -239,7 +239,7 @@ def _read_schema(path: str) -> Any:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.read_schema(path)
+        return pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us").schema_arrow
     except (OSError, pyarrow.ArrowException):
         pass
     raise SourceError(

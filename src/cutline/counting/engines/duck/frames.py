@@ -2,19 +2,19 @@ r"""Tables in memory: pandas, polars and pyarrow, recognised without importing a
 
 Only the columns that are needed are handed to the engine, as one pyarrow table over the frame's own buffers. A pandas
 column of Python objects has no declared type: it is read as text, value by value, so that one odd value changes nobody
-else's. So is a pandas categorical, because its categories are collected from the rows.
+else's. So is a pandas categorical, because its categories are collected from the rows. Columns of types whose cells can be
+unreadable are handed over some thousand rows at a time, with those cells as missing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from cutline.counting.engines.duck.cells import ROWS, all_readable, check_known, make_texts, readable, refuse_type
 from cutline.counting.engines.duck.engine import Engine
-from cutline.errors import ColumnTypeError, EngineError
 
 _KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
 
@@ -42,8 +42,9 @@ class Frame:
         arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
         table = pa.table(arrays)
         for column, name in zip(arrays, wanted, strict=True):
-            _check_known(engine, table.select([column]).slice(0, 0), name)
-        engine.register("frame", table)
+            check_known(engine, table.schema.field(column).type, name)
+        kinds = table.schema.types
+        engine.register("frame", table if all_readable(kinds) else readable(kinds, partial(table.to_batches, ROWS)))
         return "SELECT * FROM frame"
 
     def _column(self, name: str, position: int) -> Any:
@@ -57,7 +58,7 @@ class Frame:
         except Exception:  # pyarrow and polars quote values; nothing of them is passed on
             column = None
         if column is None:
-            raise _refuse(name)
+            raise refuse_type(name)
         return column
 
 
@@ -66,21 +67,6 @@ def frame_of(source: object) -> Frame | None:
     found = (_KINDS.get((base.__module__.partition(".")[0], base.__name__)) for base in type(source).__mro__)
     kind = next(filter(None, found), None)
     return None if kind is None else Frame(kind=kind, table=source)
-
-
-def _check_known(engine: Engine, empty: Any, name: str) -> None:
-    """Refuse a type that Arrow has and the engine has not; no row is looked at."""
-    with suppress(EngineError):
-        engine.register("shape", empty)
-        if engine.accepts("SELECT * FROM shape"):
-            return
-    raise _refuse(name)
-
-
-def _refuse(name: str) -> ColumnTypeError:
-    return ColumnTypeError(
-        "a column must have a type that Arrow and the engine know", repr(name), "Turn the column into text first."
-    )
 
 
 def _read_polars(series: Any) -> Any:
@@ -108,21 +94,11 @@ def _read_pandas(series: Any) -> Any:
 
 def _make_texts(values: Iterable[object], missing: Iterable[bool]) -> Any:
     """Turn values into text one by one; what has no text is missing."""
-    import pyarrow as pa
-
-    texts = [
-        None if gone else value if type(value) is str else _text(value)
-        for value, gone in zip(values, missing, strict=True)
-    ]
-    try:
-        return pa.array(texts, type=pa.large_string())
-    except UnicodeEncodeError:  # lone surrogates cannot be written down
-        broken = re.compile("[\ud800-\udfff]").search
-        return pa.array([None if text is None or broken(text) else text for text in texts], type=pa.large_string())
+    return make_texts(None if gone else _text(value) for value, gone in zip(values, missing, strict=True))
 
 
 def _text(value: object) -> str | None:
     try:
-        return str(value)
+        return value if type(value) is str else str(value)
     except Exception:
         return None

@@ -27,7 +27,7 @@ _PLAIN = frozenset({*WHOLE.values(), "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN"
 # Python knows the years 1 to 9999; a value outside would come out as text, or as another date.
 _DATED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
 # Named by their text: Python has no value, or no exact one, for them.
-_ZONED = {f"{kind} WITH TIME ZONE" for kind in ("TIME", "TIMESTAMP", "TIMESTAMP_NS")}
+_ZONED = {"TIME WITH TIME ZONE", "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
 _AS_TEXT = frozenset({"NULL", '"NULL"', "JSON", "TIMESTAMP_NS", "TIME_NS", *_ZONED})
 
 # Distinct users of the items of one table (i, place): pairs with a small number take less room than pairs with a name.
@@ -129,10 +129,10 @@ class DuckVotes:
             engine.report_end()
 
 
-def open_table(source: object) -> Table:
-    """Recognise a path, a glob or a table in memory, or refuse the source."""
+def open_table(source: object, form: str | None = None) -> Table:
+    """Recognise a path, a glob or a table in memory, or refuse the source; ``form`` is the format of files."""
     if isinstance(source, str | os.PathLike):
-        return open_files(source)
+        return open_files(source, form)
     frame = frame_of(source)
     if frame is None:
         kind = f"{type(source).__module__}.{type(source).__qualname__}"
