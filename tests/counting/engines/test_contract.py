@@ -19,6 +19,7 @@ import pytest
 
 from cutline.counting import ask, bind, check, count, count_by
 from cutline.errors import ColumnTypeError, EngineError, ParameterError, SourceError, WhereError
+from cutline.verify.metamorphic import COLUMNS, Trial, find_violations
 
 # Ibis 12 calls a method that DuckDB 2.0 has renamed; pyspark 3.5 compares versions with a deprecated class.
 pytestmark = [
@@ -246,6 +247,18 @@ def test_the_same_groups_everywhere(engine, build):
                 assert shown(answers[group]) == opened(expected[group])
             else:
                 assert shown(answers[group]) == ranked({item: expected[group].get(item, 0) for item in candidates})
+
+
+@pytest.mark.parametrize("engine", [*ENGINES[4:7], SPARK[0]])  # files and frames: tests/counting/test_metamorphic.py
+def test_one_user_changes_their_own_counts_by_one_in_at_most_so_many_groups(engine, build):
+    def source(rows):
+        return build(
+            engine, pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
+        )
+
+    rows = [(f"u{n % 5}", NAMES[n % 7], "xyz"[n % 3]) for n in range(40)] + TEXT[-5:]
+    trial = Trial(build=source, groups=("x", "y", "z"), max_groups_per_user=2, key="k")
+    assert find_violations(trial, rows, leaving=["u1"]) == []
 
 
 @pytest.mark.parametrize("engine", REMOTE)
