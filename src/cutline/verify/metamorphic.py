@@ -2,8 +2,8 @@ r"""Change one user or one row of a log, hold every key, and see that exactly wh
 
 The laws of the mechanisms are checked for counts of neighbouring logs. Whether the counts of an engine *are* neighbours is
 checked here, on the engine itself: a log of made-up rows is counted, and then every log that has one user less, one user more
-or one row more. A user who joins or leaves changes the counts of their own items by one, in as many of their groups as they count
-in, and nothing else; the order of the rows and rows that are there twice change nothing.
+or one row more. A user who joins or leaves changes the counts of their own items by one, in as many of their groups as they
+count in, and nothing else; the order of the rows and rows that are there twice change nothing.
 
 Any source will do, so that a new engine or a new format of files is checked by handing over a function that makes one.
 """
