@@ -7,8 +7,8 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
      │      │         └ what leaves an engine, in the shape of a mechanism's input
      │      └ engines                all have one shape, Votes
      │          duck                 files and tables in memory, on a private DuckDB:
-     │            files, frames          what the rows are and which columns they declare
-     │            records, cells         which of them can be read: any other row is missing
+     │            files, frames          what the rows are, which columns they declare, and which cells can be read
+     │            text_files, records    the same for CSV and JSON
      │            votes, lists, where    which rows count, under which names, and the counting itself
      │            engine                 one DuckDB, shut off, its errors replaced, its files on disk gone at the end
      │          spark, ibis          DataFrames of Spark and tables of Ibis, counted where they are

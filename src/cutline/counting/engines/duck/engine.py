@@ -13,6 +13,7 @@ directory behind, and the next count removes it: each directory holds a locked f
 from __future__ import annotations
 
 import fcntl
+import glob
 import math
 import os
 import shutil
@@ -23,10 +24,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from cutline.errors import EngineError
 
@@ -161,6 +163,44 @@ class Engine(AbstractContextManager["Engine"]):
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFiles:
+    """The files of one log, all of one format, which are the only ones that an engine may open."""
+
+    cheap: ClassVar[bool] = False  # parsing is most of the work with text, so text is read once
+    found: tuple[str, ...]
+    form: str  # one of question.FORMATS
+    zipped: bool
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, as they are and as the engine is told of them."""
+        return tuple(dict.fromkeys([*self.found, *map(glob.escape, self.found)]))
+
+    def shape(self) -> Self:
+        return self  # a file is only read when it is counted
+
+    def _list(self) -> str:
+        return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.found) + "]"
+
+    def _compression(self) -> str:
+        return text_literal("gzip" if self.zipped else "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Stream:
+    """Record batches that an engine can ask for as often as it likes; they are made anew each time."""
+
+    schema: Any
+    batches: Callable[[], Iterator[Any]]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
 
 
 def _run_beside(action: Callable[[], T], interrupt: Callable[[], None], watch: Callable[[], None] | None) -> Future[T]:

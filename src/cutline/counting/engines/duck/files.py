@@ -4,57 +4,36 @@ A path that exists is taken literally, whatever characters it holds; otherwise `
 patterns. The format is told by the caller or by the extension, never by the content. Nothing is guessed from the rows:
 there is no sniffing of types, delimiters, quotes or headers. A row that cannot be read is missing, so that it cannot stop
 the count or change anybody else's rows.
+
+The same holds for single cells, of parquet and of tables in memory. Nothing stops their writer from storing the moment
+``-2**63``, the time ``-1``, a decimal of too many digits, or text that is not UTF-8. An engine that meets such a cell stops, or
+reads it as another value; either would let one row decide about everybody's count. So columns of types that have such cells
+pass through `read_cells`, some thousand rows at a time, as Arrow arrays, on their way to the engine.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
 import os
-import re
-import zlib
-from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, TypeAlias
 
-from cutline.counting.engines.duck.cells import LONGEST, ROWS, all_readable, check_known, readable
-from cutline.counting.engines.duck.engine import Engine, text_literal
-from cutline.counting.engines.duck.records import Lines, Objects, read_records
+from cutline.counting.engines.duck.engine import Engine, FoundFiles, Stream
+from cutline.counting.engines.duck.records import LONGEST
+from cutline.counting.engines.duck.text_files import Csv, Json
 from cutline.counting.question import FORMATS
-from cutline.errors import SourceError
+from cutline.errors import ColumnTypeError, EngineError, SourceError
 
-_HEADER_LIMIT = 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Files:
-    """The files of one log, all of one format."""
-
-    cheap: ClassVar[bool] = False  # parsing is most of the work with text, so text is read once
-    found: tuple[str, ...]
-    form: str  # one of question.FORMATS
-    zipped: bool
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files, as they are and as the engine is told of them."""
-        return tuple(dict.fromkeys([*self.found, *map(glob.escape, self.found)]))
-
-    def shape(self) -> Self:
-        return self  # a file is only read when it is counted
-
-    def _list(self) -> str:
-        return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.found) + "]"
-
-    def _compression(self) -> str:
-        return text_literal("gzip" if self.zipped else "none")
+ROWS = 2**16  # rows that are looked at in one go
+_DAYS = (-719_162, 2_932_896)  # 0001-01-01 and 9999-12-31, from 1970 on: what Python can name
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+_NANOSECONDS = (2 - 2**63, 2**63 - 2)  # the values around them are DuckDB's infinities
 
 
-class Parquet(_Files):
+class Parquet(FoundFiles):
     """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns.
 
     DuckDB reads them itself if every cell of the wanted columns has a meaning for it. Otherwise (text, decimals, times) it is
@@ -107,81 +86,7 @@ class Parquet(_Files):
             yield from log.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
 
 
-class Csv(_Files):
-    r"""CSV files with a header line; commas in ``.csv``, tabs in ``.tsv``; every column is text, an empty cell is missing.
-
-    Rows with too few cells, invalid UTF-8 or more than 2 MB are missing; cells beyond the header's are ignored. The
-    writer is trusted with one thing, to quote as RFC 4180 says: a cell that *begins* with a quote and never closes it
-    takes the rows up to the next quote with it. The files are read by one thread, because the parallel reader of
-    DuckDB 2.0 loses rows after quoted line breaks when told to skip malformed rows.
-    """
-
-    __slots__ = ()
-
-    def columns(self) -> Sequence[object]:
-        """Return the names in the header line, which must be the same in all files."""
-        headers = [self._header(path) for path in self.found]
-        for path, header in zip(self.found, headers, strict=True):
-            if header != headers[0]:
-                raise SourceError(
-                    "all files of one log must have the same header", repr(path), "Write the files with one header."
-                )
-        return headers[0]
-
-    def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
-        names = list(self.columns())
-        declared = ", ".join(f"'h{i}': 'VARCHAR'" for i in range(len(names)))
-        selected = ", ".join(f"h{names.index(name)} AS c{i}" for i, name in enumerate(wanted))
-        return (
-            f"SELECT {selected} FROM read_csv({self._list()}, columns={{{declared}}}, header=true, auto_detect=false, "
-            f"delim={text_literal(self._delimiter)}, quote='\"', escape='\"', compression={self._compression()}, "
-            f"max_line_size={LONGEST}, ignore_errors=true, strict_mode=false, parallel=false, hive_partitioning=false)"
-        )
-
-    @property
-    def _delimiter(self) -> str:
-        return "\t" if self.form == "tsv" else ","
-
-    def _header(self, path: str) -> list[str]:
-        try:
-            return next(csv.reader([self._start(path).decode()], delimiter=self._delimiter), [])
-        except (csv.Error, UnicodeDecodeError):
-            pass
-        raise SourceError(
-            "the first line must be a header in UTF-8", repr(path), "Save the file as UTF-8, column names first."
-        )
-
-    def _start(self, path: str) -> bytes:
-        """Read the first line of a text file, without looking at what follows it."""
-        try:
-            with (gzip.open if self.zipped else open)(path, "rb") as file:
-                return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
-        except (OSError, EOFError, zlib.error):
-            pass
-        raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
-
-
-class Json(_Files):
-    r"""JSON files: one object a line (``jsonl``), or a document whose outermost objects are the records (``json``).
-
-    Values are read as text. Records that are not JSON, not UTF-8 or longer than 2 MB are missing. The writer of a document
-    is trusted to close the braces it opens. Keys are written in rows, so they are private: a name that no record has is not
-    refused, and counts nothing.
-    """
-
-    __slots__ = ()
-
-    def columns(self) -> Sequence[object] | None:
-        return None  # no columns are declared, and what the rows have depends on whose rows they are
-
-    def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
-        splitter = Objects if self.form == "json" else Lines
-        engine.register("records", read_records(self.found, splitter, wanted, zipped=self.zipped))
-        return "SELECT * FROM records"
-
-
 Files: TypeAlias = Parquet | Csv | Json
-
 _KINDS: dict[str, type[Files]] = {"parquet": Parquet, "csv": Csv, "tsv": Csv, "json": Json, "jsonl": Json}
 _EXTENSIONS = {f".{form}": form for form in FORMATS} | {".pq": "parquet", ".ndjson": "jsonl"}
 
@@ -245,3 +150,174 @@ def _read_schema(path: str) -> Any:
     raise SourceError(
         "the file must be readable parquet", repr(path), "Write the file again with the tool that made it."
     )
+
+
+def readable(kinds: Iterable[Any], batches: Callable[[], Iterator[Any]]) -> Stream:
+    """Return record batches of the declared types with what cannot be read in them as missing, in columns c0, c1, ..."""
+    import pyarrow as pa
+
+    schema = pa.schema([(f"c{i}", read_as(kind)) for i, kind in enumerate(kinds)])
+
+    def read() -> Iterator[Any]:
+        for batch in batches():
+            yield pa.record_batch([read_cells(column) for column in batch.columns], schema=schema)
+
+    return Stream(schema=schema, batches=read)
+
+
+def check_known(engine: Engine, kind: Any, name: str) -> None:
+    """Refuse a column of a type that Arrow has and the engine has not; no row is looked at."""
+    import pyarrow as pa
+
+    with suppress(EngineError):
+        engine.register("shape", pa.schema([("c", read_as(kind))]).empty_table())
+        if engine.accepts("SELECT * FROM shape"):
+            return
+    raise refuse_type(name)
+
+
+def refuse_type(name: str) -> ColumnTypeError:
+    """Return the refusal of a column's type, which is public."""
+    rule = "a column must have a type that Arrow and the engine know"
+    return ColumnTypeError(rule, repr(name), "Turn the column into text first.")
+
+
+def all_readable(kinds: Sequence[Any]) -> bool:
+    """Return whether every cell of these types has a meaning for the engine, so that nobody has to look."""
+    return not any(read_as(kind) != kind or _can_break(kind) for kind in kinds)
+
+
+def read_as(kind: Any) -> Any:
+    """Return the type in which cells of an Arrow type are handed to the engine; JSON is handed over as text."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return read_as(kind.value_type)
+    return kind.storage_type if getattr(kind, "extension_name", None) == "arrow.json" else kind
+
+
+def read_cells(array: Any) -> Any:
+    r"""Return an Arrow array with the cells that cannot be read as missing; all others are as they were.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> moments = pyarrow.array([0, 10**17], pyarrow.timestamp("ms"))
+    >>> read_cells(moments).is_valid().to_pylist()
+    [True, False]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return read_cells(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return read_cells(pc.run_end_decode(array))
+    if read_as(kind) != kind:
+        return read_cells(array.storage)
+    if not _can_break(kind) or not len(array):
+        return array
+    return _keep(_keep(array, _find_valid(array)), _find_within(array))
+
+
+def _can_break(kind: Any) -> bool:
+    import pyarrow as pa
+
+    known = (_is_text, pa.types.is_temporal, pa.types.is_decimal)
+    return any(test(kind) for test in known) and not pa.types.is_date32(kind)  # whose days the query compares
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _keep(array: Any, kept: Any) -> Any:
+    """Return the array itself if all is kept, and otherwise with the rest as missing, over the same buffers."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kept is None or pc.all(kept).as_py() is not False:
+        return array
+    before = np.zeros(array.offset, dtype=bool)
+    present = pc.and_(kept.fill_null(False), array.is_valid()).to_numpy(zero_copy_only=False)
+    bitmap = np.packbits(np.concatenate([before, present]), bitorder="little")
+    # Of the kernels that would do it, none takes every type: some have no views of text, some check decimals first.
+    buffers = [pa.py_buffer(bitmap), *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+
+
+def _find_valid(array: Any) -> Any:
+    """Return a mask of the cells that are valid in Arrow (UTF-8, a time of the day, few enough digits); None if all are."""
+    import numpy as np
+    import pyarrow as pa
+
+    if _is_valid(array):
+        return None
+    mask = np.ones(len(array), dtype=bool)
+    waiting = [(0, len(array))]
+    while waiting:  # by halves: what is broken is rare
+        start, end = waiting.pop()
+        if _is_valid(array.slice(start, end - start)):
+            continue
+        if end - start == 1:
+            mask[start] = False
+        else:
+            middle = (start + end) // 2
+            waiting += [(start, middle), (middle, end)]
+    return pa.array(mask)
+
+
+def _is_valid(array: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _find_within(array: Any) -> Any:
+    """Return a mask of the cells within the bounds that Arrow does not know; None if there are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if _is_text(kind):
+        return pc.less_equal(_find_lengths(array), LONGEST)
+    bounds = _find_bounds(kind)
+    if bounds is None:
+        return None
+    width = kind.bit_width // 8
+    stored = b"".join(bound.to_bytes(width, "little", signed=True) for bound in bounds)
+    low, high = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(stored)])
+    return pc.and_(pc.greater_equal(array, low), pc.less_equal(array, high))
+
+
+def _find_lengths(array: Any) -> Any:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string_view(array.type):
+        return pc.binary_length(array)
+    views = np.frombuffer(array.buffers()[1], dtype="<i4").reshape(-1, 4)  # a view begins with its length
+    return pa.array(views[array.offset : array.offset + len(array), 0])
+
+
+def _find_bounds(kind: Any) -> tuple[int, int] | None:
+    """Return the least and the largest number by which a type's cells may be stored."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return _NANOSECONDS
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
+        per_day = _PER_DAY[getattr(kind, "unit", "ms")]
+        return _DAYS[0] * per_day, (_DAYS[1] + 1) * per_day - 1
+    if pa.types.is_decimal128(kind):  # for the one number that validation takes for a small one, -2**127
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    return None

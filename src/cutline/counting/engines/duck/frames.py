@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cutline.counting.engines.duck.cells import ROWS, all_readable, check_known, make_texts, readable, refuse_type
 from cutline.counting.engines.duck.engine import Engine
+from cutline.counting.engines.duck.files import ROWS, all_readable, check_known, readable, refuse_type
+from cutline.counting.engines.duck.records import make_texts
 
 _KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
 

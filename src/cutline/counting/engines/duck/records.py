@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from cutline.counting.engines.duck.cells import LONGEST, Stream, make_texts, read_cells
+from cutline.counting.engines.duck.engine import Stream
 
+# Bytes in a text, or in a row of a CSV file. An engine with 50 MB, the smallest memory limit, can hold what is below it.
+LONGEST = 2**21
 _CHUNK = 2**20
 
 Bytes = npt.NDArray[np.uint8]
@@ -101,18 +104,18 @@ def read_records(paths: Sequence[str], splitter: type[Splitter], wanted: Sequenc
     def batches() -> Iterator[Any]:
         for path in paths:
             with cast(BinaryIO, (gzip.open if zipped else open)(path, "rb")) as file:
-                for texts in split(file, splitter()):
-                    records = list(filter(None, map(_parse, read_cells(texts).drop_null().to_pylist())))
-                    columns = [make_texts([_text(record.get(name)) for record in records]) for name in wanted]
+                for records in split(file, splitter()):
+                    parsed = list(filter(None, map(_parse, records)))
+                    columns = [make_texts([_text(record.get(name)) for record in parsed]) for name in wanted]
                     yield pa.record_batch(columns, schema=schema)
 
     return Stream(schema=schema, batches=batches)
 
 
-def _parse(text: str) -> dict[str, object] | None:
-    """Return a record; None if it is no object of JSON, or nested too deeply to be parsed."""
+def _parse(stored: bytes) -> dict[str, object] | None:
+    """Return a record; None if it is no object of JSON in UTF-8, or nested too deeply to be parsed."""
     try:
-        record = json.loads(text)
+        record = json.loads(stored.decode())
     except (ValueError, RecursionError):
         return None
     return record if type(record) is dict else None
@@ -128,15 +131,14 @@ def _text(value: object) -> str | None:
         return None
 
 
-def split(file: BinaryIO, splitter: Splitter) -> Iterator[Any]:
-    r"""Yield Arrow arrays of a file's records, with what is between them and what is too long as missing.
+def split(file: BinaryIO, splitter: Splitter) -> Iterator[list[bytes]]:
+    r"""Yield lists of a file's records, as they are stored, without those that are too long.
 
     Examples
     --------
     >>> import io
-    >>> arrays = split(io.BytesIO(b'[{"a": "}"}, 7, {"a": {}}]'), Objects())
-    >>> [record for array in arrays for record in array.to_pylist() if record]
-    ['{"a": "}"}', '{"a": {}}']
+    >>> [record for some in split(io.BytesIO(b'[{"a": "}"}, 7, {"a": {}}]'), Objects()) for record in some]
+    [b'{"a": "}"}', b'{"a": {}}']
     """
     opened, lost, begun = splitter.opened, False, b""
     chunk = file.read(_CHUNK).removeprefix(BOM_UTF8)
@@ -144,7 +146,7 @@ def split(file: BinaryIO, splitter: Splitter) -> Iterator[Any]:
         edges = splitter.find_edges(np.frombuffer(chunk, dtype=np.uint8)) + len(begun)
         data = begun + chunk
         if len(edges):
-            yield _cut(data, edges, first=opened and not lost, opened=opened)
+            yield _cut(data, edges, begin=2 if lost else 0 if opened else 1)
             opened ^= len(edges) % 2 == 1
             begun, lost = data[edges[-1] :], False
         else:
@@ -152,17 +154,24 @@ def split(file: BinaryIO, splitter: Splitter) -> Iterator[Any]:
         if not opened or lost or len(begun) > LONGEST:
             begun, lost = b"", opened
         chunk = file.read(_CHUNK)
-    yield _cut(begun, np.array([len(begun)]), first=opened and not lost, opened=opened)
+    if begun:
+        yield [begun]
 
 
-def _cut(data: bytes, edges: Places, *, first: bool, opened: bool) -> Any:
-    """Return the pieces of the data before each edge; every second one is a record."""
+def _cut(data: bytes, edges: Places, *, begin: int) -> list[bytes]:
+    """Return every second of the pieces before the edges, from the piece ``begin`` on, unless it is too long."""
+    borders = [0, *edges.tolist()]
+    pieces = (data[borders[i] : borders[i + 1]] for i in range(begin, len(edges), 2))
+    return [piece for piece in pieces if len(piece) <= LONGEST]
+
+
+def make_texts(values: Iterable[str | None]) -> Any:
+    """Return an Arrow array of texts; lone surrogates, which no file can hold as UTF-8, make a text missing."""
     import pyarrow as pa
 
-    offsets = np.concatenate([[0], edges]).astype(np.int32)
-    kept = (np.arange(len(edges)) % 2 != opened) & (np.diff(offsets) <= LONGEST)
-    kept[0] &= first
-    bitmap = np.packbits(kept, bitorder="little")
-    return pa.Array.from_buffers(
-        pa.string(), len(edges), [pa.py_buffer(bitmap), pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    texts = list(values)
+    try:
+        return pa.array(texts, type=pa.large_string())
+    except UnicodeEncodeError:
+        broken = re.compile("[\ud800-\udfff]").search
+        return pa.array([None if text is None or broken(text) else text for text in texts], type=pa.large_string())
