@@ -203,3 +203,14 @@ def test_where_keeps_some_rows(run, write_log):
     log = write_log(crowd(["kept", "dropped"]))
     result = run("top", log, "--user", "user", "--item", "item", "--where", "item <> 'dropped'", "--json")
     assert json.loads(result.stdout)["items"] == ["kept"]
+
+
+def test_the_format_is_that_of_the_name_unless_it_is_given(run, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(json.dumps({"who": who, "what": what}) + "\n" for who, what in crowd(["tea"])))
+    asked = ("top", path, "--user", "who", "--item", "what", "--json")
+    assert json.loads(run(*asked, "--format", "jsonl").stdout)["items"] == ["tea"]
+    for wrong, words in (((), "the extension must be"), (("--format", "xml"), "parquet, csv, tsv, json, jsonl")):
+        refused = run(*asked, *wrong)
+        assert refused.exit_code == 1
+        assert words in refused.stdout
