@@ -63,6 +63,9 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
     max_items_per_user
         Count each user in at most this many items, chosen by a rule that reads the user's own rows alone, beside the counts of
         all; for mechanisms that need such a bound, which then find more of a long tail.
+    vote_parts
+        8 for bounded counts in eighths of a vote: a user with more items than the bound gives each of them less, instead of
+        keeping only some. So far for ready counts.
     counts
         Also release noisy counts of the set, for a fifth of the Rényi allowance.
     where

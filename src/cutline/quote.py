@@ -316,8 +316,8 @@ def quote(
     size = None if question.candidates is None else len(question.candidates)
     default = default_mechanism(k, closed=size is not None, max_items_per_user=question.max_items_per_user)
     if mechanism is None and needs_no_bound(default.name):
-        question = replace(question, max_items_per_user=None)
-    others["max_items_per_user"] = question.max_items_per_user
+        question = replace(question, max_items_per_user=None, vote_parts=None)
+    others |= {"max_items_per_user": question.max_items_per_user, "vote_parts": question.vote_parts}
     kind, parameters = check_parameters(
         mechanism or default.name, closed=size is not None, candidates=size, k=k, max_k=max_k, **others
     )

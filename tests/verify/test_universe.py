@@ -8,7 +8,15 @@ import pytest
 from cutline.privacy import Adjacency
 from cutline.verify import checks
 from cutline.verify.suites.mechanisms.bounded import PopularItems
-from cutline.verify.universe import BallotBoxes, BoundedHistograms, Counts, Histograms, all_counts, neighbours
+from cutline.verify.universe import (
+    BallotBoxes,
+    BoundedHistograms,
+    Counts,
+    Histograms,
+    WeightedHistograms,
+    all_counts,
+    neighbours,
+)
 
 
 def test_sizes_are_those_of_the_proof():
@@ -29,6 +37,10 @@ def test_the_size_is_the_number_of_pairs(adjacency):
     universes += [
         BoundedHistograms(items=n, largest=h, bound=bound, more=more, adjacency=adjacency)
         for n, h, bound, more in ((3, 2, 1, 0), (3, 3, 2, 0), (2, 2, 1, 1), (2, 1, 4, 2))
+    ]
+    universes += [
+        WeightedHistograms(items=n, largest=h, parts=parts, bound=bound, adjacency=adjacency)
+        for n, h, parts, bound in ((2, 5, 2, 1), (1, 9, 4, 1), (2, 3, 8, 2))
     ]
     universes += [PopularItems(users=3, adjacency=adjacency)]
     for universe in universes:

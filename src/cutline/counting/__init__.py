@@ -316,7 +316,8 @@ def _bind_pair(source: tuple[Any, ...], question: Question) -> _ReadyPair | _Rea
     ready = [_bind_counts(part, question) for part in source]
     if question.max_items_per_user is None:  # nobody asks for the bounded ones
         return ready[0]
-    return _ReadyPair(histogram=BoundedHistogram.from_counts(*source, max_items_per_user=question.max_items_per_user))
+    bound, parts = question.max_items_per_user, question.vote_parts or 1
+    return _ReadyPair(histogram=BoundedHistogram.from_counts(*source, max_items_per_user=bound, parts=parts))
 
 
 def _bind_counts(source: Mapping[Any, int] | npt.NDArray[Any], question: Question) -> _ReadyCounts:

@@ -38,6 +38,7 @@ class Columns(TypedDict, total=False):
     memory_limit: str | None
     max_items_per_user: int | None
     format: str | None
+    vote_parts: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Question:
     memory_limit: str | None
     max_items_per_user: int | None = None  # in how many items one user counts; None if in all
     format: str | None = None
+    vote_parts: int | None = None  # 8: a user with many items gives each some eighths of a vote; None: keeps a few
 
     @property
     def roles(self) -> dict[str, str]:
@@ -106,6 +108,7 @@ def ask(
     memory_limit: str | None = None,
     max_items_per_user: int | None = None,
     format: str | None = None,
+    vote_parts: int | None = None,
     grouping: Grouping | None = None,
 ) -> Question:
     """Check the parts of a question that need no log; the parameters are those of :func:`cutline.count`."""
@@ -131,7 +134,17 @@ def ask(
         memory_limit=memory_limit,
         max_items_per_user=bound,
         format=format,
+        vote_parts=None if vote_parts is None else check_parts(vote_parts, bound),
     )
+
+
+def check_parts(vote_parts: object, bound: int | None) -> int | None:
+    """Return in how many parts votes are counted, None for whole votes; raise if there is nothing to weigh them for."""
+    if isinstance(vote_parts, bool) or vote_parts not in (1, 8) or bound is None:
+        raise ParameterError(
+            "vote_parts must be 1 or 8, and goes with max_items_per_user", f"vote_parts={vote_parts}", "Leave it out."
+        )
+    return 8 if vote_parts == 8 else None
 
 
 def group_by(

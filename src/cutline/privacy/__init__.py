@@ -12,6 +12,7 @@ from cutline.privacy.curves.bounded_range import BoundedRange, LimitedDomainDraw
 from cutline.privacy.curves.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
 from cutline.privacy.curves.gaussian_bit import GaussianBit
 from cutline.privacy.curves.pure import OneOrder, Pure
+from cutline.privacy.curves.weighted_table import WeightedTable
 from cutline.privacy.rounding import largest
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "OneOrder",
     "Pure",
     "Use",
+    "WeightedTable",
     "largest",
 ]

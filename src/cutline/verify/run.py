@@ -23,6 +23,9 @@ _USUAL = 8.0
 _DEAR = {
     "test-first": 15.0,
     "stable-top-k-fixed": 42.0,
+    "find-then-choose": 38.0,
+    "peel-then-test": 12.0,
+    "table-threshold": 15.0,
     "limited-rounds": 26.0,
     "powerset-vote": 34.0,
 }

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
-from math import comb
+from math import comb, prod
 from string import ascii_lowercase
 from typing import Any, Self, TypeAlias
 
@@ -168,6 +168,56 @@ class BoundedHistograms(Universe):
         bounded = {name: h for name, (h, _) in zip(ascii_lowercase, row, strict=False)}
         full = {name: h + m for name, (h, m) in zip(ascii_lowercase, row, strict=False)}
         return BoundedHistogram.from_counts(full, bounded, max_items_per_user=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedHistograms(Universe):
+    """All bounded histograms of weighted votes, in parts of a vote up to ``largest``.
+
+    One user gives items weights of up to ``parts`` parts whose squares sum to at most ``bound`` whole votes; a changed user may
+    give other weights to other items.
+    """
+
+    items: int
+    largest: int
+    parts: int
+    bound: int
+
+    @property
+    def size(self) -> int:
+        # Of each move: how many histograms have room for it.
+        room = sum(prod(max(0, self.largest + 1 - abs(step)) for step in move) for move in self._moves())
+        return room * (1 if self.adjacency is Adjacency.REPLACE else 2)
+
+    def inputs(self) -> tuple[BoundedHistogram, ...]:
+        return tuple(map(self._build, all_counts(self.items, self.largest).tolist()))
+
+    def pairs(self) -> Pairs:
+        counts = all_counts(self.items, self.largest)
+        place = (self.largest + 1) ** np.arange(self.items - 1, -1, -1, dtype=np.int64)
+        first, second = [], []
+        for move in self._moves():
+            step = np.array(move, dtype=np.int64)
+            inside = np.flatnonzero(np.all((counts + step >= 0) & (counts + step <= self.largest), axis=1))
+            first.append(inside)
+            second.append(inside + int(step @ place))
+        left, right = np.concatenate(first), np.concatenate(second)
+        if self.adjacency is Adjacency.REPLACE:  # both directions are already among the moves
+            return left, right
+        return np.concatenate([left, right]), np.concatenate([right, left])
+
+    def _moves(self) -> list[tuple[int, ...]]:
+        """Return how one user can move the counts, other than not at all."""
+        most = self.bound * self.parts**2
+        ballots = [b for b in product(range(self.parts + 1), repeat=self.items) if sum(j * j for j in b) <= most]
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            return [ballot for ballot in ballots if any(ballot)]
+        moves = {tuple(b - a for a, b in zip(old, new, strict=True)) for old in ballots for new in ballots}
+        return sorted(move for move in moves if any(move))
+
+    def _build(self, row: list[int]) -> BoundedHistogram:
+        counts = dict(zip(ascii_lowercase, row, strict=False))
+        return BoundedHistogram.from_counts(counts, counts, max_items_per_user=1, parts=self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

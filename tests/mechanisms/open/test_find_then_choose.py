@@ -160,3 +160,35 @@ def test_parts_that_make_no_sense_are_refused():
         right = {"k": 2, "rounds": (Round(step=step, choosing=1.0, enough=3),), "order": 3.0, "adjacency": ADDS}
         with pytest.raises(ParameterError):
             FindThenChoose(**(right | wrong))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_weighted_votes_are_counted_in_eighths(adjacency):
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    asked = {"k": 2, "max_items_per_user": 10, "vote_parts": 8, "adjacency": adjacency}
+    mechanism = FindThenChoose.calibrate(budget, **asked)
+    assert budget.fits(mechanism.cost)
+    full = {"a": 900, "b": 800, "c": 300, "d": 3}
+    release = cutline.top(
+        (full, {item: 6 * n for item, n in full.items()}),
+        mechanism="find-then-choose",
+        epsilon=1.0,
+        rng=SeededSource(0),
+        **asked,
+    )
+    assert release.items == {"a", "b"}
+    assert release.mechanism["vote_parts"] == 8
+    whole = FindThenChoose.calibrate(budget, k=2, max_items_per_user=10, adjacency=adjacency)
+    for eighths, votes in zip(mechanism.rounds, whole.rounds, strict=True):  # a little later than whole votes
+        halves = [np.searchsorted(going.step.table.values, 0.5) / going.step.parts for going in (eighths, votes)]
+        assert halves[1] <= halves[0] <= 1.1 * halves[1] + 2
+
+
+@pytest.mark.parametrize("parts", [0, 2, True, "8"])
+def test_a_vote_has_one_part_or_eight(parts):
+    with pytest.raises(ParameterError, match="vote_parts"):
+        cutline.quote(k=20, max_items_per_user=5, vote_parts=parts)
+    with pytest.raises(ParameterError, match="vote_parts"):
+        FindThenChoose.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2, max_items_per_user=5, vote_parts=parts)
+    with pytest.raises(ParameterError, match="vote_parts"):
+        cutline.quote(vote_parts=8)

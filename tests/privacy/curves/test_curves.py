@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 
 from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest
-from cutline.privacy import BitTable, BoundedRange, GaussianBit, Pure
+from cutline.privacy import BitTable, BoundedRange, GaussianBit, OneOrder, Pure, WeightedTable
 from cutline.privacy.curves.base import curve_from_dict, curve_to_dict
 from cutline.privacy.curves.bit_table import CoinPairs
 
@@ -22,6 +22,8 @@ CURVES = [
     GaussianBit(sigma=7.0, offset=4.0, reach=1),
     GaussianBit(sigma=7.0, offset=4.0, reach=2),
     BitTable.stability(order=6.0, rdp=0.1, delta=1e-4),
+    WeightedTable.stability(order=6.0, rdp=0.1, delta=1e-4),
+    OneOrder(order=6.0, bound=0.1),
 ]
 
 
@@ -129,3 +131,33 @@ def test_paper_threshold_has_a_smaller_true_delta():
     paper, exact = GaussianTest.paper(sigma=5.0, delta=1e-6), GaussianTest.exact(sigma=5.0, delta=1e-6)
     assert paper.delta < exact.delta <= 1e-6
     assert exact.delta == pytest.approx(1e-6, rel=1e-9)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_a_weighted_table_keeps_its_bound_at_every_step(parts):
+    order, rdp, delta = 5.0, 0.3, 1e-4
+    table = WeightedTable.stability(order=order, rdp=rdp, delta=delta, parts=parts)
+    values = np.array(table.values)
+    assert np.all(np.diff(values) >= 0)
+    assert values[-1] > 1 - 1e-9
+    for j in range(1, parts + 1):
+        allowed = rdp * (j / parts) ** 2
+        for p, q in ((values[j:], values[:-j]), (values[:-j], values[j:])):
+            assert CoinPairs.of(p, q).divergence(order).max() <= allowed
+        assert values[j - 1] <= delta * (j / parts) ** 2
+    assert table.rdp(order) == pytest.approx(rdp, rel=1e-5)
+    whole = np.array(BitTable.stability(order=order, rdp=rdp, delta=delta).values)
+    votes = values[parts - 1 :: parts][: len(whole)]
+    if parts == 1:
+        assert np.allclose(votes, whole[: len(votes)], rtol=1e-6)
+    else:  # more steps are bounded, so it rises later, by little
+        assert np.all(votes <= whole[: len(votes)] * (1 + 1e-9))
+        assert np.searchsorted(votes, 0.5) <= np.searchsorted(whole, 0.5) + 3
+
+
+def test_a_weighted_table_refuses_nonsense():
+    for wrong in ({"order": 1.0}, {"rdp": 0.0}, {"delta": 1.0}, {"delta": 0.0}, {"parts": 0}, {"rdp": 1e-12}):
+        with pytest.raises(ParameterError):
+            WeightedTable.stability(**({"order": 4.0, "rdp": 0.1, "delta": 1e-3} | wrong))
+    with pytest.raises(ParameterError, match="nondecreasing"):
+        WeightedTable(values=(0.2, 0.1))

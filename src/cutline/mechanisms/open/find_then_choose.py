@@ -93,7 +93,7 @@ class FindThenChoose(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("bounded",)
     reference: ClassVar[str] = "HM26"
     cost_rule: ClassVar[str] = "up to three rounds of coins, then up to k bounded-range steps"
-    parameters: ClassVar[tuple[Parameter, ...]] = declare(required=("k", "max_items_per_user"))
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("vote_parts", required=("k", "max_items_per_user"))
 
     k: int
     rounds: tuple[Round, ...]
@@ -105,7 +105,7 @@ class FindThenChoose(Mechanism):
         check_order(self.order)
         if not self.rounds or any(going.enough <= self.k for going in self.rounds):
             raise ParameterError("there must be more candidates than k to choose", f"k={self.k}", "Raise enough.")
-        if len({(going.step.max_items_per_user, going.step.start) for going in self.rounds}) > 1:
+        if len({(g.step.max_items_per_user, g.step.start, g.step.parts) for g in self.rounds}) > 1:
             raise ParameterError("all rounds must look at the same counts", "other bounds", "Take one bound.")
         for going in self.rounds:
             check_positive("choosing", going.choosing)
@@ -119,16 +119,18 @@ class FindThenChoose(Mechanism):
         limits: Filter | None = None,
         k: int,
         max_items_per_user: int,
+        vote_parts: int = 1,
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
         The Rényi order and the share of delta minimise the count at which a middling round finds an item half of the time.
+        ``vote_parts`` is 1, or 8 for counts of weighted votes.
         """
         k, bound, adjacency = check_k(k), check_bound(max_items_per_user), Adjacency(adjacency)
         middling = _FOUND[len(_FOUND) // 2][0]
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            rounds = build_rounds(limits, k=k, max_items_per_user=bound, adjacency=adjacency)
+            rounds = build_rounds(limits, k=k, max_items_per_user=bound, adjacency=adjacency, vote_parts=vote_parts)
             return kind(k=k, rounds=rounds, order=limits.order, adjacency=adjacency, budget=budget)
 
         def needed(limits: Filter) -> float:
@@ -290,7 +292,9 @@ class Choice:
         return [{places: float(p[row]) for places, p in chosen.items()} for row in range(rows)]
 
 
-def build_rounds(limits: Filter, *, k: int, max_items_per_user: int, adjacency: Adjacency) -> tuple[Round, ...]:
+def build_rounds(
+    limits: Filter, *, k: int, max_items_per_user: int, adjacency: Adjacency, vote_parts: int = 1
+) -> tuple[Round, ...]:
     """Return the rounds within the limits of one release; choosing gets what the coins before it left."""
     rounds: list[Round] = []
     spent = Cost(adjacency=adjacency)
@@ -300,7 +304,7 @@ def build_rounds(limits: Filter, *, k: int, max_items_per_user: int, adjacency: 
             rdp=fraction_down(Fraction(share) * Fraction(limits.rdp)),
             delta=fraction_down(Fraction(limits.delta) / len(_FOUND)),
         )
-        step = TableStep.within(part, max_items_per_user=max_items_per_user, adjacency=adjacency)
+        step = TableStep.within(part, max_items_per_user=max_items_per_user, adjacency=adjacency, vote_parts=vote_parts)
         spent += step.cost(adjacency)
         left = fraction_down((Fraction(limits.rdp) - Fraction(spent.rdp(limits.order))) * Fraction(INSIDE))
         rounds.append(Round(step=step, choosing=left, enough=max(math.ceil(candidates * k), k + 1)))

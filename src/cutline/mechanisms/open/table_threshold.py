@@ -16,7 +16,7 @@ from cutline.histogram import BoundedHistogram, Histogram, check_bound
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
 from cutline.mechanisms.calibration import FAILURE, INSIDE, SUCCESS, spend
-from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, Use
+from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, Use, WeightedTable
 from cutline.privacy.curves.base import check_whole
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Outcome
@@ -37,14 +37,15 @@ class TableStep:
     Parameters
     ----------
     table
-        A stability table: its first value is the chance of an item that has just reached ``start``.
+        A stability table: its first value is the chance of an item that has just reached ``start``. A weighted one is for
+        counts in parts of a vote.
     max_items_per_user
         In how many items one user counts at most.
     start
-        The smallest count that can go out; public.
+        The smallest count that can go out, in parts of a vote; public.
     """
 
-    table: BitTable
+    table: BitTable | WeightedTable
     max_items_per_user: int
     start: int = 1
 
@@ -57,17 +58,32 @@ class TableStep:
             )
 
     @classmethod
-    def within(cls, limits: Filter, *, max_items_per_user: int, adjacency: Adjacency) -> Self:
+    def within(cls, limits: Filter, *, max_items_per_user: int, adjacency: Adjacency, vote_parts: int = 1) -> Self:
         """Return the step that spends these limits at their order; both are split evenly among the items, rounded down."""
         bound = check_bound(max_items_per_user)
         rdp = fraction_down(Fraction(limits.rdp) / moved(bound, adjacency) * Fraction(INSIDE))
         delta = fraction_down(Fraction(limits.delta) / bound)
-        return cls(table=BitTable.stability(order=limits.order, rdp=rdp, delta=delta), max_items_per_user=bound)
+        table: BitTable | WeightedTable = (
+            BitTable.stability(order=limits.order, rdp=rdp, delta=delta)
+            if check_parts(vote_parts) == 1
+            else WeightedTable.stability(order=limits.order, rdp=rdp, delta=delta, parts=vote_parts)
+        )
+        return cls(table=table, max_items_per_user=bound)
+
+    @property
+    def parts(self) -> int:
+        """In how many parts a vote is counted."""
+        return self.table.parts if isinstance(self.table, WeightedTable) else 1
+
+    @property
+    def outside(self) -> float:
+        """The chance of an item that one whole vote brought above the start."""
+        return self.table.outside if isinstance(self.table, WeightedTable) else self.table.values[0]
 
     def cost(self, adjacency: Adjacency) -> Cost:
         """Return the cost of one round of coins."""
         bound, rest = self.max_items_per_user, moved(self.max_items_per_user, adjacency) - self.max_items_per_user
-        uses = [Use(curve=self.table, delta=self.table.values[0], times=bound)]
+        uses = [Use(curve=self.table, delta=self.outside, times=bound)]
         uses += [Use(curve=self.table, times=rest)] if rest else []  # REPLACE: items that fall
         return Cost(adjacency=adjacency, uses=tuple(uses))
 
@@ -79,9 +95,10 @@ class TableStep:
                 "counts without one",
                 "Pass max_items_per_user.",
             )
-        asked = {"max_items_per_user": self.max_items_per_user, "start": self.start, "parts": 1}
+        asked = {"max_items_per_user": self.max_items_per_user, "start": self.start, "parts": self.parts}
         given = {key: getattr(histogram, key) for key in asked}
-        if given["max_items_per_user"] > self.max_items_per_user or given["start"] > self.start or given["parts"] != 1:
+        more = any(given[key] > asked[key] for key in ("max_items_per_user", "start"))
+        if more or given["parts"] != self.parts:
             raise DomainError(
                 f"{name} must be given counts with its own bound", f"{given}, made for {asked}", "Count again."
             )
@@ -144,7 +161,7 @@ class TableThreshold(Mechanism):
     domains: ClassVar[tuple[str, ...]] = ("bounded",)
     reference: ClassVar[str] = "HM26"
     cost_rule: ClassVar[str] = "a coin for each item that one user may move"
-    parameters: ClassVar[tuple[Parameter, ...]] = declare(required=("max_items_per_user",))
+    parameters: ClassVar[tuple[Parameter, ...]] = declare("vote_parts", required=("max_items_per_user",))
 
     step: TableStep
 
@@ -156,15 +173,17 @@ class TableThreshold(Mechanism):
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
         limits: Filter | None = None,
         max_items_per_user: int,
+        vote_parts: int = 1,
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
-        The Rényi order and the share of delta minimise the count at which an item goes out nine times in ten.
+        The Rényi order and the share of delta minimise the count at which an item goes out nine times in ten. ``vote_parts`` is
+        1, or 8 for counts of weighted votes.
         """
         bound, adjacency = check_bound(max_items_per_user), Adjacency(adjacency)
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            step = TableStep.within(limits, max_items_per_user=bound, adjacency=adjacency)
+            step = TableStep.within(limits, max_items_per_user=bound, adjacency=adjacency, vote_parts=vote_parts)
             return kind(step=step, adjacency=adjacency, budget=budget)
 
         return spend(
@@ -180,10 +199,10 @@ class TableThreshold(Mechanism):
         return self.step.cost(self.adjacency)
 
     def count_found(self, success: float) -> int | None:
-        """Return the smallest bounded count that goes out with this probability; None if none does."""
+        """Return the smallest bounded count, in whole votes, that goes out with this probability; None if none does."""
         values = self.step.table.values
         above = next((n for n, p in enumerate(values) if p >= success), None)
-        return None if above is None else self.step.start + above
+        return None if above is None else math.ceil((self.step.start + above) / self.step.parts)
 
     def check_domain(self, histogram: Histogram) -> BoundedHistogram:
         return self.step.check(histogram, self.name)
@@ -212,7 +231,17 @@ class TableThreshold(Mechanism):
 
 def describe_step(step: TableStep) -> dict[str, Any]:
     """Return what is public of a step beside its table, as plain data."""
-    return {"max_items_per_user": step.max_items_per_user} | ({} if step.start == 1 else {"start": step.start})
+    usual = {"start": 1, "vote_parts": 1}
+    others = {"start": step.start, "vote_parts": step.parts}
+    unusual = {name: value for name, value in others.items() if value != usual[name]}
+    return {"max_items_per_user": step.max_items_per_user, **unusual}
+
+
+def check_parts(vote_parts: object) -> int:
+    """Return in how many parts a vote is counted; raise if it is neither 1 nor 8."""
+    if isinstance(vote_parts, bool) or vote_parts not in (1, 8):
+        raise ParameterError("vote_parts must be 1 or 8", f"vote_parts={vote_parts}", "Leave it out, or take 8.")
+    return int(str(vote_parts))
 
 
 def moved(max_items_per_user: int, adjacency: Adjacency) -> int:

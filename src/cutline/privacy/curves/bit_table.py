@@ -166,12 +166,12 @@ def _within(p: float, q: float, order: float, rdp: float) -> bool:
 
 def _proved_rise(start: float, order: float, rdp: float) -> Iterator[float]:
     """Yield the greedy values from ``start``, each proved against the one before; ends at or just below `ALMOST_ONE`."""
-    p, guesses = start, _Guesses()
+    p, guesses = start, Guesses()
     yield p
     for _ in range(_LONGEST):
         if p >= ALMOST_ONE:
             return
-        after, _no = _rise(p, 1 - p, order, rdp, guesses)
+        after, _no = rise(p, 1 - p, order, rdp, guesses)
         after = _safe(p, min(after, ALMOST_ONE), order, rdp)
         if after <= p:
             return  # the next float would already be too far: a constant tail is free
@@ -207,22 +207,22 @@ def _proved_middle(order: float, rdp: float) -> float:
 
 def biases(start: float, *, order: float, rdp: float, stop: float) -> Iterator[float]:
     """Yield the greedy sequence of biases from ``start`` until the chance of "no" is at most ``stop``."""
-    p, no, guesses = start, 1 - start, _Guesses()
+    p, no, guesses = start, 1 - start, Guesses()
     yield p
     while no > stop:
-        p, no = _rise(p, no, order, rdp, guesses)
+        p, no = rise(p, no, order, rdp, guesses)
         yield p
 
 
 @dataclass(slots=True)
-class _Guesses:
+class Guesses:
     """The last solutions of the two equations: the next ones are near."""
 
     up: float | None = None
     down: float | None = None
 
 
-def _rise(p: float, no: float, order: float, rdp: float, guesses: _Guesses) -> tuple[float, float]:
+def rise(p: float, no: float, order: float, rdp: float, guesses: Guesses) -> tuple[float, float]:
     """Return the best next bias and its chance of "no", which keeps its digits where the bias is close to 1."""
     if p < 0.5:
         guesses.up = _rise_from_below(p, order, rdp, guesses.up)

@@ -12,11 +12,11 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.histogram import BoundedHistogram, ClosedHistogram
 from cutline.mechanisms.open.find_then_choose import Choice, FindThenChoose, build_rounds
-from cutline.mechanisms.open.table_threshold import TableStep, TableThreshold
-from cutline.privacy import Adjacency, BitTable, Cost, Filter
+from cutline.mechanisms.open.table_threshold import TableStep, TableThreshold, moved
+from cutline.privacy import Adjacency, BitTable, Cost, Filter, WeightedTable
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, Charged, UnderReplace, fails
-from cutline.verify.universe import BoundedHistograms, Histograms, Pairs, Universe
+from cutline.verify.universe import BoundedHistograms, Histograms, Pairs, Universe, WeightedHistograms
 
 # Bound, start, order, rdp and delta of all coins, universe (items, largest count). Steep tables, so that they saturate there.
 _COINS: tuple[tuple[int, int, float, float, float, tuple[int, int]], ...] = (
@@ -27,6 +27,14 @@ _COINS: tuple[tuple[int, int, float, float, float, tuple[int, int]], ...] = (
     (2, 2, 4.0, 2.0, 0.05, (3, 7)),
     (3, 3, 3.0, 3.0, 0.1, (3, 7)),
     (1, 1, 2.0, 0.2, 0.02, (1, 24)),
+)
+# Parts of a vote, bound, order, rdp and delta of all coins, universe (items, largest count in parts).
+_WEIGHTED: tuple[tuple[int, int, float, float, float, tuple[int, int]], ...] = (
+    (2, 1, 4.0, 3.0, 0.1, (3, 6)),
+    (2, 3, 3.0, 4.0, 0.2, (3, 6)),
+    (3, 2, 8.0, 4.0, 0.05, (2, 14)),
+    (8, 1, 8.0, 4.0, 0.05, (2, 26)),
+    (8, 2, 4.0, 2.0, 0.1, (1, 60)),
 )
 # k, bound, order, rdp and delta of one release, universe (items, largest bounded count, how far full ones can be above).
 _FOUND: tuple[tuple[int, int, float, float, float, tuple[int, int, int]], ...] = (
@@ -60,6 +68,21 @@ def table_threshold() -> list[Check]:
         for adjacency in Adjacency
         for bound, start, order, rdp, delta, (items, largest) in _COINS
     ]
+    holding += [
+        _holds(
+            f"votes in {parts} parts, D = {bound}",
+            _coins(_weighted(parts, bound, order, rdp, delta, adjacency), adjacency),
+            WeightedHistograms(items=items, largest=largest, parts=parts, bound=bound, adjacency=adjacency),
+            size=f"{items} items, counts to {largest} parts",
+        )
+        for adjacency in Adjacency
+        for parts, bound, order, rdp, delta, (items, largest) in _WEIGHTED
+    ]
+    right = _weighted(4, 1, 3.0, 2.0, 1e-5, adds)
+    whole_steps = BitTable.stability(order=3.0, rdp=2.0, delta=1e-5).values
+    drawn = np.interp(np.arange(1, 4 * len(whole_steps) + 1) / 4, np.arange(1, len(whole_steps) + 1), whole_steps)
+    single = BitTable.stability(order=3.0, rdp=2.0 / 16, delta=1e-5 / 16).values
+    parted = WeightedHistograms(items=2, largest=16, parts=4, bound=1, adjacency=adds)
     one, two, three = (_step(bound, 1, 8.0, 2.0, 0.01, adds) for bound in (1, 2, 3))
     whole = replace(three, table=BitTable.stability(order=8.0, rdp=2 / 3, delta=0.01))
     zeroed = ZeroedStep(table=BitTable.stability(order=8.0, rdp=2 / 3, delta=0.01 / 3), max_items_per_user=3, start=3)
@@ -78,6 +101,11 @@ def table_threshold() -> list[Check]:
             _universe(Adjacency.REPLACE, 4, 5, 2),
         ),
         "a table from 1 that is zeroed below 3": (_coins(zeroed, adds), _universe(adds, 3, 7, 3)),
+        "a table of whole votes interpolated for parts of them": (
+            _with_values(right, tuple(drawn.tolist()), adds),
+            parted,
+        ),
+        "a weighted table that bounds single parts alone": (_with_values(right, single, adds), parted),
         "a user's item is the one that most others have": (_coins(one, adds), PopularItems(users=5, adjacency=adds)),
     }
     return holding + _controls(TableThreshold.name, wrong)
@@ -125,6 +153,18 @@ def find_then_choose() -> list[Check]:
 def _step(bound: int, start: int, order: float, rdp: float, delta: float, adjacency: Adjacency) -> TableStep:
     step = TableStep.within(Filter(order=order, rdp=rdp, delta=delta), max_items_per_user=bound, adjacency=adjacency)
     return replace(step, start=start)
+
+
+def _weighted(parts: int, bound: int, order: float, rdp: float, delta: float, adjacency: Adjacency) -> TableStep:
+    shared = moved(bound, adjacency)
+    table = WeightedTable.stability(order=order, rdp=rdp / shared, delta=delta / bound, parts=parts)
+    return TableStep(table=table, max_items_per_user=bound)
+
+
+def _with_values(right: TableStep, values: tuple[float, ...], adjacency: Adjacency) -> Subject:
+    """Return coins with another table, at the price of the right one."""
+    table = WeightedTable(values=values, parts=right.parts)
+    return Charged(subject=_coins(replace(right, table=table), adjacency), charge=right.cost(adjacency))
 
 
 def _coins(step: TableStep, adjacency: Adjacency) -> TableThreshold:
