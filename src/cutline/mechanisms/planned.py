@@ -25,7 +25,7 @@ _FEW = 150  # rounds that are enough to search a shape
 _COARSE, _SPREAD = 4.0, 2e-3  # of the grid while a shape is searched
 _BEYOND = 1.5  # how far that grid reaches, in epsilons
 _SLOPE = 0.55  # of ln(epsilon) over ln(rdp), about
-_CLOSE, _CLOSE_OF_MANY, _MANY = 1e-5, 3e-4, 5_000  # share of epsilon that may be left over
+_CLOSE, _CLOSE_OF_MANY, _MANY = 1e-5, 1e-3, 5_000  # share of epsilon that may be left over
 _TRIALS = 9
 _LEAST_LOG, _MOST_LOG = -7.0, 9.0  # ln(order - 1)
 

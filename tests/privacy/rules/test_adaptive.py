@@ -106,7 +106,7 @@ def test_a_bounded_range_step_may_come_before_or_after_the_coin(first):
     releases=st.integers(1, 12),
     epsilon=st.sampled_from([0.0, 0.05, 0.3]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_never_above_the_renyi_rule(order, rdp, share, releases, epsilon):
     delta = 1e-6
     cost = of_table(BitTable.stability(order=order, rdp=rdp, delta=share * delta / releases))

@@ -44,6 +44,7 @@ _FINE, _FINER, _COARSEST = (
 )  # grid points in the standard deviation of one coin's loss; more for few rounds
 _SPREAD, _SPREAD_OF_MANY, _MANY = 2e-4, 1e-3, 1000  # how far laws are spread so that fewer remain
 _MOST_POINTS = 1 << 15
+_RANGE_WORK, _LARGEST_BLOCK, _SMALLEST_BLOCK = 8e7, 1 << 20, 1 << 15  # of a bounded-range step: in all, and at once
 _OUT_OF_SIGHT = 1e-3  # share of delta at which the Rényi rule puts the end of the grid
 _FARTHEST = 700.0
 _UNSEEN = 1e-5  # share of delta that all coins of the smallest total variation may cost together
@@ -155,7 +156,9 @@ def price(
     sharp = min(s for s in (step, played.epsilon, reach) if s > 0)
     finest = _FINE + _FINER / times if finest is None else finest
     fine = min(finest, max(_COARSEST, _WORK * sharp / (max(len(laws), 1) * guess * times)))
-    h = max(sharp / fine, reach / _MOST_POINTS)
+    # The operator B works on as many numbers as the grid has points and cells together.
+    block = min(_LARGEST_BLOCK, max(_RANGE_WORK / times, _SMALLEST_BLOCK))
+    h = max(sharp / fine, reach / _MOST_POINTS, math.sqrt(played.epsilon * reach / block))
     cells = max(_FEWEST_CELLS, math.ceil(played.epsilon / h)) if played.epsilon else 0
     h = played.epsilon / cells * (1 + 2.0**-50) if cells else h
     size = max(math.ceil(reach / h), 2) + 1
