@@ -17,7 +17,7 @@ class Ask(Columns, Payment, total=False):
     k: int | None
     max_k: int | None
     mechanism: str | None
-    counts: bool
+    counts: bool | str
 
     min_k: int | None
     target: int | None

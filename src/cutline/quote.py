@@ -29,7 +29,7 @@ from cutline.grouped import GroupedRelease, of_table
 from cutline.histogram import ClosedHistogram, Histogram, Item, item_key
 from cutline.mechanisms import Mechanism, StableTopK
 from cutline.mechanisms.adaptive.hinted import HintedTopK, check_hint
-from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, with_counts
+from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, count_bound, with_counts
 from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism, needs_no_bound
 from cutline.payment import Answer, Payment, Terms, agree_terms
@@ -294,7 +294,7 @@ def quote(
     k: int | None = None,
     max_k: int | None = None,
     mechanism: str | None = None,
-    counts: bool = False,
+    counts: bool | str = False,
     hint: int | bool | None = None,
     **others: Any,
 ) -> Quote[Release] | Quote[GroupedRelease]:
@@ -322,12 +322,14 @@ def quote(
         mechanism or default.name, closed=size is not None, candidates=size, k=k, max_k=max_k, **others
     )
     if "accounting" in parameters:
-        check_plan(parameters["accounting"], grouped=grouping is not None, counts=counts)
+        check_plan(parameters["accounting"], grouped=grouping is not None, counts=bool(counts))
     terms = agree_terms(unit=question.user, **paying)
     if hint is not None:
         check_hint(hint, finds_k=kind is StableTopK and grouping is None, ledger=terms.books is not None)
     ranks = max_k or default_max_k(k)
+    moved = count_bound(counts, None if question.vote_parts else question.max_items_per_user, terms.adjacency)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
+    counted = counted if moved is None else min(moved, k or moved)  # after the bound, a larger set has no more noise
     touched = 1
     if grouping is not None:
         if terms.adjacency is not Adjacency.ADD_REMOVE:
@@ -345,7 +347,7 @@ def quote(
         if counted is None:
             calibrated = kind.calibrate(each, **agreed, **hinted)
         else:
-            calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, **agreed, **hinted)
+            calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, bound=moved, **agreed, **hinted)
         if size is not None:  # k may be more than there are candidates, which should not cost anything
             calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
         reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at

@@ -73,3 +73,18 @@ def test_an_answer_that_falls_short_names_what_may_show_more(run, checkins):
     assert "to find more a larger --epsilon, a smaller --k or --max-items-per-user D" in text
     whole = run("top", checkins, "--user", "user_id", "--item", "venue", "--k", 12).stdout
     assert "to find more" not in whole
+
+
+def test_counts_say_what_they_are_of():
+    from cutline import quote
+    from cutline.cli.show import _counted as counted
+    from cutline.cli.show import headline, item_table
+    from cutline.sampling import SeededSource
+
+    full, bounded = {"a": 4000, "b": 3000}, {"a": 900, "b": 800}
+    asked = quote(max_items_per_user=3, counts="bounded", rng=SeededSource(0))
+    release = asked.run((full, bounded))
+    assert counted(release) == "users after the bound"
+    table = item_table("venue", release.listed(), release.counts, of=counted(release))
+    assert [column.header for column in table.columns] == ["venue", "users after the bound, noisy"]
+    assert headline(release) == "2 items with many users, in item order, not by rank"

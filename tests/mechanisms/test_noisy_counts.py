@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cutline.errors import AdjacencyError, BudgetError, ParameterError
-from cutline.histogram import ClosedHistogram, OpenHistogram
+import cutline
+from cutline.errors import AdjacencyError, BudgetError, DomainError, ParameterError
+from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, true_counts, with_counts
 from cutline.mechanisms.open.top_stable import TopStable
-from cutline.privacy import Adjacency, Budget, Filter
+from cutline.privacy import Adjacency, Budget, Filter, Gaussian
 from cutline.sampling import SeededSource
 from cutline.verify.universe import all_counts, neighbours
 
@@ -183,3 +184,50 @@ def test_mixtures_and_nonsense_are_refused():
     for share in (0.0, 1.0, math.nan):
         with pytest.raises(ParameterError, match="share"):
             calibrate_with_counts(StableTopK, BUDGET, counted=5, counts_share=share)
+
+
+PAIR = ({"a": 4000, "b": 3000, "c": 90}, {"a": 900, "b": 800, "c": 9})
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_counts_after_the_bound_are_labelled_and_priced_by_the_bound(adjacency):
+    moved = 3 if adjacency is Adjacency.ADD_REMOVE else 6
+    asked = cutline.quote(max_items_per_user=3, counts="bounded", adjacency=adjacency, rng=SeededSource(0))
+    release = asked.run(PAIR)
+    assert release.items == {"a", "b"}
+    assert release.mechanism["counts"]["of"] == "users after the bound"
+    sigma = release.mechanism["counts"]["sigma"]
+    assert all(abs(release.counts[item] - PAIR[1][item]) < 6 * sigma for item in "ab")
+    (counted,) = (use.curve for use in asked.cost.uses if isinstance(use.curve, Gaussian))
+    assert counted.squared_sensitivity == moved
+    (paid,) = (use.curve for use in release.cost.uses if isinstance(use.curve, Gaussian))
+    assert paid.squared_sensitivity == 2  # two items went out, and no user moved more of them
+    assert asked.budget.fits(asked.cost)
+
+
+def test_a_set_of_any_size_is_counted_after_the_bound():
+    noisy = NoisyCounts(sigma=2.0, max_k=3, adjacency=Adjacency.ADD_REMOVE, bound=3)
+    counts = dict.fromkeys(range(500), 40)
+    histogram = BoundedHistogram.from_counts(counts, counts, max_items_per_user=3)
+    found = noisy.counts(histogram, range(500), rng=SeededSource(1))
+    errors = np.array([found[item] - 40 for item in range(500)])
+    assert 1.6 < errors.std() < 2.4
+    assert noisy.cost_of(500) == noisy.cost_of(3) == noisy.cost
+    assert noisy.cost_of(2).rdp(2.0) < noisy.cost.rdp(2.0)
+    with pytest.raises(DomainError, match="after the bound"):
+        noisy.counts(OpenHistogram.from_counts({"a": 9}, max_k=3), ["a"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"counts": "bounded"},
+        {"counts": "all", "max_items_per_user": 3},
+        {"counts": "bounded", "max_items_per_user": 3, "k": 2},  # counts each user in all items
+        {"counts": "bounded", "max_items_per_user": 3, "vote_parts": 8},
+        {"counts": True, "max_items_per_user": 3},  # a set of any size
+    ],
+)
+def test_counts_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ParameterError, match="counts"):
+        cutline.quote(**wrong)

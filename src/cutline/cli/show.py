@@ -87,12 +87,14 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     print_titled(results(), title, table)
 
 
-def item_table(header: str, items: Iterable[object], counts: Mapping[Any, int] | None = None) -> Table:
-    """Return one item per row, with its noisy count if there is one."""
+def item_table(
+    header: str, items: Iterable[object], counts: Mapping[Any, int] | None = None, *, of: str = "users"
+) -> Table:
+    """Return one item per row, with its noisy count if there is one; ``of`` says what was counted."""
     table = Table()
     table.add_column(printable(header), overflow="fold")
     if counts is not None:
-        table.add_column("users, noisy", justify="right")
+        table.add_column(f"{of}, noisy", justify="right")
     for item in items:
         table.add_row(printable(item), *([] if counts is None else [f"{counts[item]:,}"]))
     return table
@@ -157,7 +159,8 @@ def print_answer(answer: Paid, *, header: str) -> None:
     elif answer.items is None:
         console.print(headline(answer) + "\n", style="bold")
     else:
-        print_titled(console, headline(answer), item_table(header, answer.listed() or (), answer.counts))
+        table = item_table(header, answer.listed() or (), answer.counts, of=_counted(answer))
+        print_titled(console, headline(answer), table)
     facts = {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
     if isinstance(answer, Release) and answer.status is not Status.RELEASED:
         facts |= {"to find more": _next_steps(answer)}
@@ -194,14 +197,19 @@ def _table_headline(table: GroupedRelease) -> str:
 
 def _group_table(header: str, grouped: GroupedRelease) -> Table:
     """Return one row per group."""
-    counted = any(release.counts is not None for release in grouped.releases.values())
+    counted = next((_counted(release) for release in grouped.releases.values() if release.counts is not None), None)
     table = Table()
     table.add_column(printable(grouped.by), overflow="fold")
     table.add_column("k", justify="right")
-    table.add_column(f"{printable(header)}{' (users, noisy)' if counted else ''}", overflow="fold")
+    table.add_column(f"{printable(header)}{f' ({counted}, noisy)' if counted else ''}", overflow="fold")
     for group, release in grouped.releases.items():
         table.add_row(printable(group), str(release.k) if release.k else "", _items_in_words(release))
     return table
+
+
+def _counted(release: Release) -> str:
+    """Say what the noisy counts of a release are of."""
+    return str(dict(release.mechanism.get("counts") or {}).get("of", "users"))
 
 
 def _items_in_words(release: Release) -> str:

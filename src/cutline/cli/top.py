@@ -63,6 +63,10 @@ def top(
         ),
     ] = None,
     counts: Annotated[bool, typer.Option("--counts", help="Also release noisy counts of the set, at a price.")] = False,
+    bounded_counts: Annotated[
+        bool,
+        typer.Option("--bounded-counts", help="The same of users after the bound of --max-items-per-user, less noisy."),
+    ] = False,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")
     ] = None,
@@ -129,7 +133,7 @@ def top(
         "mechanism": mechanism,
         "adjacency": adjacency,
         "candidates": None if candidates is None else read_list(candidates, "the candidates"),
-        "counts": counts,
+        "counts": "bounded" if bounded_counts else counts,
         "where": where,
         "memory_limit": memory_limit,
         "format": format,

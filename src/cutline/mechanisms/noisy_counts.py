@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.errors import AdjacencyError, ParameterError
+from cutline.errors import AdjacencyError, DomainError, ParameterError
 from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, check_max_k, item_key
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.calibration import INSIDE, check_limits
@@ -22,6 +22,7 @@ from cutline.release import Release
 from cutline.sampling import Source, resolve
 from cutline.sampling.noise import check_sigma, discrete_gaussian
 
+AFTER_BOUND = "users after the bound"
 _CHUNK = 4096
 _MOST_DELTA = 0.9
 _HIGH_ORDER, _SOME_DELTA = 1e4, 0.25
@@ -44,6 +45,9 @@ class NoisyCounts:
         Standard deviation of the noise.
     max_k
         The largest set that may be counted.
+    bound
+        How many of the counts one person can move, if they are counts with a bound on items per user: those are "users after
+        the bound", of sets of any size. None: the counts of all users.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class NoisyCounts:
     sigma: float
     max_k: int
     adjacency: Adjacency
+    bound: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
@@ -65,26 +70,33 @@ class NoisyCounts:
 
     @classmethod
     def calibrate(
-        cls, budget: Budget, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, limits: Filter | None = None, max_k: int
+        cls,
+        budget: Budget,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        limits: Filter | None = None,
+        max_k: int,
+        bound: int | None = None,
     ) -> Self:
         """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
         check_max_k(max_k)
+        most = max_k if bound is None else min(max_k, bound)
         if limits is not None:
             check_limits(budget, limits, needs_delta=False)
             rdp_each = float(Fraction(limits.rdp) / budget.releases)
-            sigma = math.sqrt(limits.order * max_k / (2 * rdp_each * INSIDE))
-            return cls(sigma=sigma, max_k=max_k, adjacency=adjacency)
+            sigma = math.sqrt(limits.order * most / (2 * rdp_each * INSIDE))
+            return cls(sigma=sigma, max_k=max_k, adjacency=adjacency, bound=bound)
 
         def fits(precision: float) -> bool:
-            noisy = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
+            noisy = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency, bound=bound)
             return rdp(budget.releases * noisy.cost, budget.delta) <= budget.epsilon
 
         # zCDP is never better than the best order: its sigma is a start that fits, and is not far off.
         log = math.log(1 / budget.delta)
         rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases
-        start = math.sqrt(2 * rho / max_k)
+        start = math.sqrt(2 * rho / most)
         precision = largest(fits, low=start * INSIDE, high=4 * start, relative=1e-9)
-        return cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency)
+        return cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency, bound=bound)
 
     @property
     def cost(self) -> Cost:
@@ -95,25 +107,28 @@ class NoisyCounts:
         """Return the cost of counting k items; nothing for none."""
         if k == 0:
             return Cost(adjacency=self.adjacency)
-        curve = Gaussian(sigma=self.sigma, squared_sensitivity=float(k), discrete=True)
+        moved = k if self.bound is None else min(k, self.bound)
+        curve = Gaussian(sigma=self.sigma, squared_sensitivity=float(moved), discrete=True)
         return Cost.of(curve, adjacency=self.adjacency)
 
     def counts(self, histogram: Histogram, items: Iterable[Item], *, rng: Source | None = None) -> dict[Item, int]:
         """Return a noisy count for each of the public ``items``, in the items' own order; it may be negative."""
         public = sorted(set(items), key=item_key)
-        if len(public) > self.max_k:
+        if self.bound is None and len(public) > self.max_k:
             raise ParameterError(
                 "noisy counts are made for at most max_k items",
                 f"{len(public)} items, max_k={self.max_k}",
                 "Raise max_k.",
             )
-        true = true_counts(histogram, public)
+        true = true_counts(histogram, public) if self.bound is None else bounded_counts(histogram, public)
         noise = discrete_gaussian(len(public), sigma=self.sigma, rng=rng)
         return dict(zip(public, (true + noise).tolist(), strict=True))
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters as plain data."""
-        return {"sigma": self.sigma, "max_k": self.max_k}
+        if self.bound is None:
+            return {"sigma": self.sigma, "max_k": self.max_k}
+        return {"sigma": self.sigma, "of": AFTER_BOUND, "moved": self.bound}
 
 
 def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, rng: Source | None = None) -> Release:
@@ -148,6 +163,7 @@ def calibrate_with_counts(
     budget: Budget,
     *,
     counted: int,
+    bound: int | None = None,
     counts_share: float = 0.2,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     limits: Filter | None = None,
@@ -158,12 +174,12 @@ def calibrate_with_counts(
     **Privacy.** One filter is fixed, by the caller or by the Rényi order and delta that the mechanism asks for alone, and its
     Rényi limit is split, so that the sum of both costs stays within the budget for all its releases.
 
-    ``counted`` is the largest set that can go out, and ``counts_share`` what the counts take of the Rényi limit. The other
-    parameters are those of ``kind.calibrate``.
+    ``counted`` is the largest set that can go out, ``bound`` is as in `NoisyCounts`, and ``counts_share`` is what the counts
+    take of the Rényi limit. The other parameters are those of ``kind.calibrate``.
     """
-    if kind.domains == ("bounded",) and not kind.accepts("k"):
+    if kind.domains == ("bounded",) and not kind.accepts("k") and bound is None:
         raise ParameterError(
-            "noisy counts are for a set of limited size", f"{kind.name}, without k", "Pass k, or leave counts out."
+            "counts of all users are for a set of limited size", f"{kind.name}, without k", "Take counts='bounded'."
         )
     if not 0 < counts_share < 1:
         raise ParameterError("counts_share must be above 0 and below 1", f"counts_share={counts_share}", "Try 0.2.")
@@ -173,7 +189,8 @@ def calibrate_with_counts(
         rest = replace(whole, rdp=fraction_down(Fraction(whole.rdp) - Fraction(for_counts)))
         mechanism = kind.calibrate(budget, adjacency=adjacency, limits=rest, **declared)
         allowed = replace(whole, rdp=for_counts, delta=0.0)
-        return mechanism, NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, max_k=counted)
+        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, max_k=counted, bound=bound)
+        return mechanism, noisy
 
     if limits is not None:
         return split(limits)
@@ -215,6 +232,34 @@ def true_counts(histogram: Histogram, items: list[Item]) -> IntArray:
     places = np.searchsorted(ends, np.array([ranks[item] for item in items], dtype=np.int64), side="right")
     counts: IntArray = histogram.values[places]
     return counts
+
+
+def bounded_counts(histogram: Histogram, items: list[Item]) -> IntArray:
+    """Return the bounded counts of public items: private, and never shown."""
+    if not isinstance(histogram, BoundedHistogram):
+        raise DomainError(
+            "counts after the bound are of counts with one", "counts of all users", "Pass max_items_per_user."
+        )
+    ranks = _ranks(histogram, items)
+    ends = np.cumsum(histogram.multiplicities)
+    places = np.searchsorted(ends, np.array([ranks[item] for item in items], dtype=np.int64), side="right")
+    return np.asarray(histogram.values[places], dtype=np.int64)
+
+
+def count_bound(counts: bool | str, max_items_per_user: int | None, adjacency: Adjacency) -> int | None:
+    """Return how many counts one person can move if they are those after the bound; None for counts of all users, or none.
+
+    ``counts`` is what the caller asked for: true or false, or "bounded".
+    """
+    if counts in (True, False):
+        return None
+    if counts != "bounded" or max_items_per_user is None:
+        raise ParameterError(
+            "counts are true, false, or 'bounded' for a mechanism with a bound on items per user",
+            f"counts={counts!r}, max_items_per_user={max_items_per_user}",
+            "Leave counts out, or pass max_items_per_user and a mechanism that uses it.",
+        )
+    return max_items_per_user if adjacency is Adjacency.ADD_REMOVE else 2 * max_items_per_user
 
 
 def _ranks(histogram: Histogram, items: list[Item]) -> dict[Item, int]:
