@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint verify bench reproduce clean
+.PHONY: demo test quick lint verify fuzz bench reproduce clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -23,6 +23,10 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 
 verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with progress
 	$(BIN)/cutline verify
+
+MINUTES ?= 20
+fuzz: $(VENV)/dev.done  ## random attacks on every promise for MINUTES (20); what is found is printed with the command that shows it again
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 reproduce: OUT ?= $(if $(CUTLINE_DATA),docs/reproduce,reproduce)
 reproduce: $(VENV)/extras.done  ## the paper's experiments on the data in CUTLINE_DATA into docs/reproduce; without it on generated data into reproduce/

@@ -47,8 +47,8 @@ from cutline.privacy import Budget, Cost, Filter
 order = json.loads(sys.stdin.readline())
 cost = Cost.from_dict(order["cost"])
 ledger = Ledger(order["path"])
-limits = Filter(order=20.0, rdp=1e8, delta=9e-7)
-ledger.create("visits", budget=Budget(epsilon=1e9, delta=1e-6), limits=limits, owner="bench")
+limits = Filter(order=20.0, rdp=5e3, delta=9e-7)
+ledger.create("visits", budget=Budget(epsilon=1e4, delta=1e-6), limits=limits, owner="bench")
 for _ in sys.stdin:
     start = time.perf_counter()
     reservation = ledger.reserve(cost, dataset="visits", mechanism=order["mechanism"])
@@ -152,9 +152,9 @@ def main() -> None:
     limits = small.filter(order=20.0, delta_share=0.1)
     mechanism = StableTopK.calibrate(small, limits=limits)
     cost, described = mechanism.cost, mechanism.describe()
-    wide = Budget(epsilon=1e9, delta=1e-6)
+    wide = Budget(epsilon=1e4, delta=1e-6)
     with tempfile.TemporaryDirectory(dir=options.folder) as name, Ledger(Path(name) / "books.db") as ledger:
-        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
+        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=5e3, delta=9e-7), owner="bench")
         engine, before = bare(Path(name) / "bare.db"), Before(Path(name), cost, described)
         row = {"value": "x" * 200, "other": "y" * 100}
 
@@ -190,7 +190,7 @@ def main() -> None:
             f"over two rows, each committed: {ours / twice:.2f}x; over two rows in one commit: {ours / once:.2f}x (bar: 3x)"
         )
     with tempfile.TemporaryDirectory() as name, Ledger(Path(name) / "books.db") as ledger:
-        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=1e8, delta=9e-7), owner="bench")
+        ledger.create("visits", budget=wide, limits=Filter(order=20.0, rdp=5e3, delta=9e-7), owner="bench")
         fill(ledger, cost, described, options.entries)
         ledger.show("visits")
         pages = [

@@ -27,6 +27,23 @@ count, score, cell or draw; an error raised because of rows has a constant text.
 
 from __future__ import annotations
 
+_LONGEST_VALUE, _LONGEST_PART = 60, 500  # characters of one value, and of all values, that a message repeats
+
+
+def shortened(value: object) -> str:
+    r"""Return a public value for a message: as it is written if that is short and printable, else its type.
+
+    Examples
+    --------
+    >>> shortened(2**31), shortened(10**5000), shortened("a\0b")
+    ('2147483648', 'a value of type int', "'a\\x00b'")
+    """
+    try:
+        text = repr(value)
+    except Exception:  # Python refuses to write integers of 5,000 digits, and a stranger's repr may raise anything
+        text = ""
+    return text if 0 < len(text) <= _LONGEST_VALUE and text.isprintable() else f"a value of type {type(value).__name__}"
+
 
 class CutlineError(Exception):
     """Root of all refusals.
@@ -47,6 +64,8 @@ class CutlineError(Exception):
     """
 
     def __init__(self, rule: str, value: str = "", way_out: str = "") -> None:
+        if len(value) > _LONGEST_PART:  # a caller's own text or list, which may be of any length
+            value = f"{value[:_LONGEST_PART]}..."
         super().__init__(rule, value, way_out)
         self.rule, self.value, self.way_out = rule, value, way_out
 

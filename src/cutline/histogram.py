@@ -23,10 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
-from cutline.errors import CountsError, DomainError, ParameterError
+from cutline.errors import CountsError, DomainError, ParameterError, shortened
+from cutline.privacy.curves.base import check_whole
 from cutline.ranking import RankedIndices, RankedTail, take, tally
 
 Item: TypeAlias = Hashable
+
+MOST_RANKS = 10**7  # that can be asked for
 
 _ORDERED = (str, int, float, bool, bytes, datetime.date, datetime.time, decimal.Decimal, uuid.UUID)
 _LARGEST_BOUND = 10**6  # items per user
@@ -343,16 +346,15 @@ def check_bound(max_items_per_user: object) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= _LARGEST_BOUND:
         raise ParameterError(
             f"max_items_per_user must be a whole number from 1 to {_LARGEST_BOUND}",
-            f"max_items_per_user={number}",
+            f"max_items_per_user={shortened(number)}",
             "Try max_items_per_user=50.",
         )
     return int(number)
 
 
 def check_max_k(max_k: int) -> None:
-    """Refuse a ``max_k`` that is not a whole number of at least 1."""
-    if isinstance(max_k, bool) or not isinstance(max_k, int | np.integer) or max_k < 1:
-        raise ParameterError("max_k must be a whole number of at least 1", f"max_k={max_k}", "Try max_k=100.")
+    """Refuse a ``max_k`` that is not a whole number from 1 to ten million."""
+    check_whole("max_k", max_k, "Try max_k=100.", most=MOST_RANKS)
 
 
 def read_counts(counts: Mapping[Any, int] | npt.NDArray[Any]) -> tuple[Sequence[Item], IntArray]:

@@ -319,7 +319,12 @@ def quote(
         question = replace(question, max_items_per_user=None, vote_parts=None)
     others |= {"max_items_per_user": question.max_items_per_user, "vote_parts": question.vote_parts}
     kind, parameters = check_parameters(
-        mechanism or default.name, closed=size is not None, candidates=size, k=k, max_k=max_k, **others
+        default.name if mechanism is None else mechanism,
+        closed=size is not None,
+        candidates=size,
+        k=k,
+        max_k=max_k,
+        **others,
     )
     if "accounting" in parameters:
         check_plan(parameters["accounting"], grouped=grouping is not None, counts=bool(counts))

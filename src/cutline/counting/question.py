@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from cutline.errors import ParameterError, SourceError, WhereError
+from cutline.errors import ParameterError, SourceError, WhereError, shortened
 from cutline.histogram import Item, check_bound
 
 Progress = Callable[[float], None]
@@ -199,20 +199,23 @@ def check_memory_limit(memory_limit: str | None) -> None:
     match = isinstance(memory_limit, str) and _AMOUNT.fullmatch(memory_limit)
     if not match or float(match[1]) * _BYTES[match[2].upper()] < _SMALLEST:
         raise ParameterError(
-            "memory_limit must be at least 50MB", repr(memory_limit), "Write it like memory_limit='1GB'."
+            "memory_limit must be at least 50MB", shortened(memory_limit), "Write it like memory_limit='1GB'."
         )
 
 
 def _check_name(role: str, name: str | None) -> str:
     if not isinstance(name, str) or not name:
-        raise ParameterError(f"{role} must be the name of a column", repr(name), f"Pass {role}='...'.")
+        raise ParameterError(f"{role} must be the name of a column", shortened(name), f"Pass {role}='...'.")
     return name
 
 
 def _check_list(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
     """Refuse a list that is empty, or has missing or repeated names; ``role`` is candidates or groups."""
     way_out = _WAYS_OUT[role]
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    single = (
+        isinstance(values, str | bytes | Mapping) or getattr(values, "shape", None) == ()
+    )  # numpy's array of no dimension
+    if single or not isinstance(values, Iterable):
         raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
     listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
     if not listed:

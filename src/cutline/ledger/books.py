@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection
 
-from cutline.errors import LedgerUnavailable, ParameterError, SchemaError, SettlementError, UnsettledError
+from cutline.errors import LedgerUnavailable, ParameterError, SchemaError, SettlementError, UnsettledError, shortened
 from cutline.ledger import charging, reading, tables
 from cutline.ledger import owner as owning
 from cutline.ledger.account import Account, Data, Entry, Priced, Reservation, Result, Settleable
@@ -310,9 +310,11 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Return a page of entries, newest first; ``before`` is the id that the next page starts below."""
         name = reading.check_name("dataset", dataset)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
-            raise ParameterError("a page has 1 to 10,000 entries", f"limit={limit}", "Try limit=50.")
+            raise ParameterError("a page has 1 to 10,000 entries", f"limit={shortened(limit)}", "Try limit=50.")
         if before is not None and not reading.is_key(before):
-            raise ParameterError("before must be the id of an entry", f"before={before}", "Take it from the last page.")
+            raise ParameterError(
+                "before must be the id of an entry", f"before={shortened(before)}", "Take it from the last page."
+            )
         with self._reading() as books:
             return reading.read_page(books, name, before=before, limit=limit)
 

@@ -18,6 +18,7 @@ from cutline.ledger import reading, tables
 from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.ledger.chain import OpenAccount, digest
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_number
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import epsilon_from_rdp, rdp_within
 from cutline.release import digits_up
@@ -307,6 +308,7 @@ def allow_analysts(opened: OpenAccount, analysts: Iterable[str]) -> None:
 def _check_analyst_limits(account: Account, *, rdp: float | None, delta: float | None, share: float | None) -> Sums:
     """Return an analyst's limits as sums, given as a share of both or as the two themselves; raise if they are neither."""
     whole = account.limits
+    share, rdp, delta = (None if n is None else check_number("an analyst's limit", n) for n in (share, rdp, delta))
     if share is not None and rdp is None and delta is None and 0 <= share <= 1:
         part = Fraction(share)
         # Rounded down to floats: a limit is a number that can be shown as it is.

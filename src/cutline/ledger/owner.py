@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, select
 
-from cutline.errors import BudgetError, DatasetError, LedgerUnavailable, ParameterError, SchemaError
+from cutline.errors import BudgetError, DatasetError, LedgerUnavailable, ParameterError, SchemaError, shortened
 from cutline.ledger import charging, reading, tables
 from cutline.ledger.account import Sums
 from cutline.ledger.audit import audit, check_head
@@ -41,7 +41,13 @@ def describe_account(
     dataset: str, *, budget: Budget, limits: Filter | None, adjacency: Adjacency | str, owner: str, unit: str | None
 ) -> dict[str, Any]:
     """Return the row of a new account, or raise if it cannot be opened."""
-    relation = Adjacency(adjacency)
+    relation = Adjacency.parse(adjacency)
+    if not isinstance(budget, Budget) or not isinstance(limits, Filter | None):
+        raise ParameterError(
+            "an account is created with a Budget and, if you like, a Filter",
+            f"budget={shortened(budget)}, limits={shortened(limits)}",
+            "Pass budget=Budget(epsilon=1.0, delta=1e-6, releases=10).",
+        )
     limits = charging.usual_filter(budget, adjacency=relation) if limits is None else limits
     if not (budget.covers(limits) and limits.rdp > 0):
         raise BudgetError(

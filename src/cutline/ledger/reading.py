@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from cutline.errors import DatasetError, ParameterError, SchemaError
+from cutline.errors import DatasetError, ParameterError, SchemaError, shortened
 from cutline.ledger import tables
 from cutline.ledger.account import Account, Analyst, Entry, Note, Sums
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -53,7 +53,7 @@ def check_key(value: object) -> int:
     if isinstance(value, int) and is_key(value):
         return value
     raise ParameterError(
-        "an entry is named by its id, a positive whole number", repr(value)[:80], "Take it from the history."
+        "an entry is named by its id, a positive whole number", shortened(value), "Take it from the history."
     )
 
 
@@ -244,7 +244,7 @@ def _check_text(what: str, text: object, longest: int, kind: str) -> str:
         if 0 < len(composed) <= longest and composed.isprintable() and composed == composed.strip():
             return composed
     raise ParameterError(
-        f"{what} must be {kind} of 1 to {longest} printable characters", repr(text)[:80], "Try another one."
+        f"{what} must be {kind} of 1 to {longest} printable characters", shortened(text), "Try another one."
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, check_max_k
+from cutline.histogram import MOST_RANKS, Histogram, check_max_k
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.privacy.curves.base import check_whole
 from cutline.release import Law, Outcome, Release
@@ -136,7 +136,7 @@ class Mechanism(ABC):
 
 def check_k(k: int) -> int:
     """Return k as an integer; raise if it is not a whole number of at least 1."""
-    return check_whole("k", k, "Try k=10.")
+    return check_whole("k", k, "Try k=10.", most=MOST_RANKS)
 
 
 def check_window(k: int, max_k: int) -> None:
@@ -149,7 +149,7 @@ def check_window(k: int, max_k: int) -> None:
 def resolve_max_k(k: int, max_k: int | None) -> int:
     """Return how many ranks are looked at, ``max(100, 10 k)`` unless it was said; raise if it is below k."""
     k = check_k(k)
-    ranks = max(100, 10 * k) if max_k is None else max_k
+    ranks = min(max(100, 10 * k), MOST_RANKS) if max_k is None else max_k
     check_window(k, ranks)
     return ranks
 

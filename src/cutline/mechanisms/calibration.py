@@ -29,6 +29,7 @@ from cutline.privacy.rules.registry import RULES
 
 INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
 SUCCESS = 0.9  # of the one-gap number
+SMALLEST_PART = 0.001  # of an allowance that a test may be given: with less, its table would be endless
 FAILURE = 1e15  # what is needed where nothing can be built
 _DOWN = 1 - 2.0**-50
 _ROUNDS = 40  # of alternating between an order and the step it allows

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from cutline.arrays import IntArray
-from cutline.errors import AdjacencyError, DomainError, ParameterError
+from cutline.errors import AdjacencyError, DomainError, ParameterError, shortened
 from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, check_max_k, item_key
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.calibration import INSIDE, check_limits
@@ -251,12 +251,12 @@ def count_bound(counts: bool | str, max_items_per_user: int | None, adjacency: A
 
     ``counts`` is what the caller asked for: true or false, or "bounded".
     """
-    if counts in (True, False):
+    if isinstance(counts, bool | np.bool_):
         return None
-    if counts != "bounded" or max_items_per_user is None:
+    if not isinstance(counts, str) or counts != "bounded" or max_items_per_user is None:
         raise ParameterError(
             "counts are true, false, or 'bounded' for a mechanism with a bound on items per user",
-            f"counts={counts!r}, max_items_per_user={max_items_per_user}",
+            f"counts={shortened(counts)}, max_items_per_user={max_items_per_user}",
             "Leave counts out, or pass max_items_per_user and a mechanism that uses it.",
         )
     return max_items_per_user if adjacency is Adjacency.ADD_REMOVE else 2 * max_items_per_user

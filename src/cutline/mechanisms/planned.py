@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cutline.errors import BudgetError, ParameterError
+from cutline.errors import BudgetError, ParameterError, shortened
 from cutline.privacy import Budget, Cost, Filter
 from cutline.privacy.rules.adaptive import Round, adaptive, price
 
@@ -141,8 +141,10 @@ def settle_size(
 
 def check_accounting(accounting: str, limits: Filter | None) -> bool:
     """Say whether the budget is to be spent by the rule ``adaptive``; raise if that is asked for a ledger's filter."""
-    if accounting not in ACCOUNTINGS:
-        raise ParameterError(f"accounting must be one of {', '.join(ACCOUNTINGS)}", f"{accounting!r}", "Leave it out.")
+    if not isinstance(accounting, str) or accounting not in ACCOUNTINGS:
+        raise ParameterError(
+            f"accounting must be one of {', '.join(ACCOUNTINGS)}", shortened(accounting), "Leave it out."
+        )
     if accounting == "adaptive" and limits is not None:
         raise BudgetError(
             "adaptive accounting prices a fixed plan, and a ledger's releases are not one: it is no filter",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError
+from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError, shortened
 from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, OpenHistogram
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
@@ -142,8 +142,8 @@ def plan(
     >>> found.recommended.title, found.recommended.gap_95
     ('stable-top-k', 337)
     """
-    if domain not in (None, "open", "closed"):
-        raise ParameterError("domain must be 'open' or 'closed'", f"{domain!r}", "Leave it out to compare all.")
+    if domain is not None and not (isinstance(domain, str) and domain in ("open", "closed")):
+        raise ParameterError("domain must be 'open' or 'closed'", shortened(domain), "Leave it out to compare all.")
     if prior is not None:
         known = "closed" if isinstance(prior, ClosedHistogram) else "open"
         if domain not in (None, known):

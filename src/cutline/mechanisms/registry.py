@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutline.errors import DomainError, ParameterError
-from cutline.histogram import check_max_k
+from cutline.errors import DomainError, ParameterError, shortened
+from cutline.histogram import MOST_RANKS, check_max_k
 from cutline.mechanisms.adaptive.joint_stable import JointStable
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.base import Mechanism, Value
@@ -22,6 +22,7 @@ from cutline.mechanisms.open.peel_then_test import PeelThenTest
 from cutline.mechanisms.open.table_threshold import TableThreshold
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget
+from cutline.privacy.curves.base import check_whole
 
 # Of k, found on public logs. Up to _SMALL and above _LARGE a cliff a little under k, and what a bottom left over, are worth
 # more than better draws; above _FEW coins on bounded counts find more than draws do, whatever the bound.
@@ -48,9 +49,9 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
 def mechanism(name: str) -> type[Mechanism]:
     """Return the mechanism class of that name; an unknown name is refused."""
     by_name = {kind.name: kind for kind in MECHANISMS}
-    if name not in by_name:
+    if not isinstance(name, str) or name not in by_name:
         raise ParameterError(
-            "the mechanism must be a registered one", f"{name!r}", f"Registered: {', '.join(by_name)}."
+            "the mechanism must be a registered one", shortened(name), f"Registered: {', '.join(by_name)}."
         )
     return by_name[name]
 
@@ -116,7 +117,7 @@ def check_parameters(
     if ("k" in accepted) != (k is not None):
         raise ParameterError(
             f"{name} must be told k" if k is None else f"{name} finds k by itself",
-            f"k={k}",
+            f"k={shortened(k)}",
             "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
         )
     offered = {"k": k, "max_k": max_k, "candidates": candidates}
@@ -130,7 +131,7 @@ def needs_no_bound(name: str) -> bool:
 
 def default_max_k(k: int | None) -> int:
     """Return how many ranks are counted unless the caller says."""
-    return max(100, 10 * k) if isinstance(k, int) else 100
+    return min(max(100, 10 * k), MOST_RANKS) if isinstance(k, int) else 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,7 @@ def default_mechanism(k: int | None, *, closed: bool = False, max_items_per_user
         if bound is None:
             return Default(name="stable-top-k", reason="k is to be found")
         return Default(name="table-threshold", reason="without k, all items that have many users are asked for")
+    k = check_whole("k", k, "Try k=10.", most=MOST_RANKS)
     if closed:
         return Default(name="test-first", reason="the candidates are listed")
     if bound is not None and k > _FEW:

@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, shortened
 
 
 class Adjacency(StrEnum):
@@ -39,7 +39,7 @@ class Adjacency(StrEnum):
         except ValueError:
             raise ParameterError(
                 "adjacency must be add-remove or replace",
-                f"{name!r}",
+                shortened(name),
                 "Logs of users take add-remove, ballots of teachers replace.",
             ) from None
 

@@ -12,12 +12,17 @@ from fractions import Fraction
 
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.cost import Cost
-from cutline.privacy.curves.base import check_order, check_positive, check_whole
+from cutline.privacy.curves.base import check_number, check_order, check_whole, hold
 from cutline.privacy.rounding import fraction_down, sum_up
 from cutline.privacy.rules.rdp import rdp_within
 from cutline.privacy.rules.registry import PLANNED_RULES, RULES
 
 _NEAR = 1.2  # how far the Rényi rule may be above the epsilon that a planned rule proves
+
+# What a budget may be. Far outside of it every figure would be a curiosity, and calibrating would meet the ends of the floats.
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e4
+SMALLEST_DELTA = 1e-200
+MOST_RELEASES = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +38,15 @@ class Filter:
     delta: float
 
     def __post_init__(self) -> None:
-        check_order(self.order)
+        order, rdp = check_order(self.order), check_number("rdp", self.rdp)
+        hold(self, order=order, rdp=rdp, delta=check_number("delta", self.delta))
         if not math.isfinite(self.order):
-            raise ParameterError("a filter's order must be finite", f"order={self.order}")
+            raise ParameterError("a filter's order must be finite", f"order={self.order}", "Try an order of 8.")
         if not 0 <= self.rdp < math.inf or not 0 <= self.delta < 1:
             raise ParameterError(
-                "a filter's limits must be finite and at least 0", f"rdp={self.rdp}, delta={self.delta}"
+                "a filter's limits must be finite, at least 0, and delta below 1",
+                f"rdp={self.rdp}, delta={self.delta}",
+                "Make it with budget.filter(order=..., delta_share=...).",
             )
 
     def admits(self, spent_rdp: float, spent_delta: float, cost: Cost) -> bool:
@@ -66,12 +74,19 @@ class Budget:
     releases: int = 1
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        if not 0 < self.delta < 1:
-            raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
-        for field in ("epsilon", "delta"):  # numbers of numpy are printed differently
-            object.__setattr__(self, field, float(getattr(self, field)))
-        object.__setattr__(self, "releases", check_whole("releases", self.releases, "Try releases=1."))
+        epsilon, delta = check_number("epsilon", self.epsilon), check_number("delta", self.delta)
+        if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+            raise ParameterError(
+                f"epsilon must be from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}",
+                f"epsilon={epsilon:.3g}",
+                "Try epsilon=1; below that range nothing can be told, above it nobody is protected.",
+            )
+        if not SMALLEST_DELTA <= delta < 1:
+            raise ParameterError(
+                f"delta must be from {SMALLEST_DELTA:g} up and below 1", f"delta={delta:.3g}", "Try delta=1e-6."
+            )
+        releases = check_whole("releases", self.releases, "Try releases=1.", most=MOST_RELEASES)
+        hold(self, epsilon=epsilon, delta=delta, releases=releases)
 
     def covers(self, limits: Filter) -> bool:
         """Say whether everything a filter admits, however it is chosen, stays within this budget."""
@@ -94,14 +109,14 @@ class Budget:
 
     def filter(self, *, order: float, delta_share: float) -> Filter:
         """Fix a filter for the whole budget: ``delta_share`` of delta for the sum of deltas, the rest to convert."""
-        check_order(order)
+        order, delta_share = check_order(order), check_number("delta_share", delta_share)
         if not 0 <= delta_share < 1:
             raise ParameterError(
                 "delta_share must be at least 0 and below 1", f"delta_share={delta_share}", "Try 0.25."
             )
         slack = fraction_down(Fraction(delta_share) * Fraction(self.delta))
         limit = rdp_within(order=order, epsilon=self.epsilon, delta=self.delta, slack=slack)
-        if not limit > 0:
+        if not limit > 0 or order == math.inf:
             raise BudgetError(
                 "the budget must leave something to spend at the filter's order",
                 f"epsilon={self.epsilon:.3g}, delta={self.delta:.3g}, order={order:.3g}",

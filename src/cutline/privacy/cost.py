@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cutline.errors import AdjacencyError, ParameterError
+from cutline.errors import AdjacencyError, ParameterError, shortened
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.curves.base import Curve, Use, check_probability, curve_from_dict, curve_to_dict
 from cutline.privacy.rounding import sum_up
@@ -70,14 +70,15 @@ class Cost:
 
     def __rmul__(self, times: int) -> Cost:
         if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 0:
-            raise ParameterError("a cost is repeated a whole number of times", f"times={times}")
+            raise ParameterError(
+                "a cost is repeated a whole number of times", f"times={shortened(times)}", "Pass an integer."
+            )
         uses = (Use(curve=u.curve, delta=u.delta, times=u.times * int(times)) for u in self.uses if times)
         return Cost(adjacency=self.adjacency, uses=tuple(uses))
 
     def epsilons(self, delta: float) -> Mapping[str, float]:
         """Return the epsilon of every rule that applies, for costs fixed in advance."""
-        check_probability("delta", delta)
-        return MappingProxyType(_epsilons(self, delta))
+        return MappingProxyType(_epsilons(self, check_probability("delta", delta)))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest valid epsilon at ``delta``; infinite if no rule applies."""
@@ -98,7 +99,7 @@ class Cost:
         >>> (600 * Cost.of(BoundedRange(epsilon=0.05), adjacency=Adjacency.ADD_REMOVE)).summary(4e-7)["kinds"]
         {'bounded-range': 600}
         """
-        check_probability("delta", delta)
+        delta = check_probability("delta", delta)
         kinds: Counter[str] = Counter()
         for use in self.uses:
             kinds[use.curve.kind] += use.times

@@ -8,6 +8,7 @@ condition was seen to hold: `scipy.optimize` may stop on either side of a root, 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -19,8 +20,11 @@ _GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is tak
 
 
 def fraction_up(value: Fraction) -> float:
-    """Return the smallest float that is at least ``value``."""
-    rounded = float(value)
+    """Return the smallest float that is at least ``value``; infinity above the largest."""
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -sys.float_info.max
     return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
 
 

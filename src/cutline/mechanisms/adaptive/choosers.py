@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, shortened
 from cutline.histogram import check_max_k
 from cutline.mechanisms.calibration import largest_pure
 from cutline.mechanisms.noise_laws import exponential_law, laplace_law, normal_law
 from cutline.privacy import Adjacency, BoundedRange, Cost, NoisyMaxGaussian, Pure, largest
-from cutline.privacy.curves.base import check_positive
+from cutline.privacy.curves.base import check_number, check_positive
 from cutline.sampling import Source, Weights, categorical, probabilities
 from cutline.sampling.noise import EXPONENTIAL, LAPLACE, NORMAL, Noise, noisy_argmax
 
@@ -56,25 +56,30 @@ class Preference:
 
     def __post_init__(self) -> None:
         check_max_k(self.max_k)
+        weight = check_number("weight", self.weight)
         if not _whole(self.min_k) or not 1 <= self.min_k <= self.max_k:
             raise ParameterError(
                 "min_k must be a whole number from 1 to max_k",
-                f"min_k={self.min_k}, max_k={self.max_k}",
+                f"min_k={shortened(self.min_k)}, max_k={self.max_k}",
                 "Lower min_k or raise max_k.",
             )
-        if not 0 <= self.weight * self.max_k < _LARGEST:
+        if not 0 <= weight * self.max_k < _LARGEST:
             raise ParameterError(
-                "weight must be at least 0 and not huge", f"weight={self.weight}", "Try a few users per rank, like 2."
+                "weight must be at least 0 and not huge", f"weight={weight}", "Try a few users per rank, like 2."
             )
         if self.weight and self.target is None:
             raise ParameterError("a weight needs a target", f"weight={self.weight}", "Pass target=k.")
         if self.target is not None and (not _whole(self.target) or not 1 <= self.target <= self.max_k):
             raise ParameterError(
-                "target must be a whole number from 1 to max_k", f"target={self.target}, max_k={self.max_k}", ""
+                "target must be a whole number from 1 to max_k",
+                f"target={shortened(self.target)}, max_k={self.max_k}",
+                "Lower target.",
             )
         if self.clip is not None and (not _whole(self.clip) or not 1 <= self.clip < _LARGEST):
-            raise ParameterError("clip must be a whole number of at least 1", f"clip={self.clip}", "")
-        object.__setattr__(self, "weight", round(self.weight * UNIT) / UNIT)
+            raise ParameterError(
+                "clip must be a whole number of at least 1", f"clip={shortened(self.clip)}", "Try clip=100."
+            )
+        object.__setattr__(self, "weight", round(weight * UNIT) / UNIT)
 
     @property
     def choices(self) -> npt.NDArray[np.int64]:

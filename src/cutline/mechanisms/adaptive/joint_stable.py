@@ -13,6 +13,7 @@ from cutline.mechanisms.adaptive.joint_draw import JointDraw
 from cutline.mechanisms.adaptive.stable_top_k import StableSet
 from cutline.mechanisms.base import Parameter, declare
 from cutline.privacy import Adjacency, Budget, Filter
+from cutline.privacy.curves.base import check_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,6 @@ class JointStable(StableSet):
             adjacency=adjacency,
             preference=Preference(max_k=max_k, min_k=min_k, clip=clip),
             prior=prior,
-            prefer_larger=prefer_larger,
+            prefer_larger=check_flag("prefer_larger", prefer_larger),
         )
         return cls(preference=preference, chooser=joint, adjacency=adjacency, budget=budget)

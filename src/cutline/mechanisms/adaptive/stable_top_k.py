@@ -19,10 +19,11 @@ from cutline.mechanisms.adaptive.best_form import calibrate_best, calibrate_plan
 from cutline.mechanisms.adaptive.choosers import Chooser, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.joint_draw import JointDraw
-from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts, check_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
 from cutline.mechanisms.planned import check_accounting
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_flag
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, resolve
 
@@ -217,6 +218,9 @@ class StableTopK(StableSet):
         """
         preference = Preference(max_k=max_k, min_k=min_k, target=target, weight=weight, clip=clip)
         adjacency = Adjacency(adjacency)
+        asked = "em" if choose is None or (isinstance(choose, str) and choose == "joint") else choose
+        check_parts(asked, "table" if test is None else test)
+        prefer_larger = check_flag("prefer_larger", prefer_larger)
         wishes = prior is not None or prefer_larger
         free = choose is None and test is None and not wishes and preference == Preference(max_k=max_k, min_k=min_k)
         gap_test: GapTest | None

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, shortened
 from cutline.mechanisms.adaptive.choosers import (
     Chooser,
     GapArgmax,
@@ -60,6 +60,16 @@ _LONG_TABLE = 1500
 _CURVE_POINTS = 300
 
 
+def check_parts(choose: str, test: str) -> None:
+    """Raise if the chooser or the test is not one of those there are."""
+    if not (isinstance(choose, str) and choose in CHOICES and isinstance(test, str) and test in TESTS):
+        raise ParameterError(
+            "choose and test must be known ones",
+            f"choose={shortened(choose)}, test={shortened(test)}",
+            f"Choose: joint, {', '.join(CHOICES)}. Test: {', '.join(TESTS)}.",
+        )
+
+
 @lru_cache(maxsize=256)
 def calibrate_parts(
     budget: Budget,
@@ -71,12 +81,6 @@ def calibrate_parts(
     test: str,
 ) -> tuple[Chooser, GapTest]:
     """Return the chooser and the test that spend the budget best; a function of public numbers, so remembered."""
-    if choose not in CHOICES or test not in TESTS:
-        raise ParameterError(
-            "choose and test must be known ones",
-            f"choose={choose!r}, test={test!r}",
-            f"Choose: joint, {', '.join(CHOICES)}. Test: {', '.join(TESTS)}.",
-        )
     if choose == "argmax" and test not in ("table", "laplace") and choices > 1:
         raise ParameterError("choosing by argmax needs the table test", f"test={test!r}", "Use test='table'.")
     if limits is not None:

@@ -14,13 +14,14 @@ from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
-from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
+from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts, check_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
-from cutline.mechanisms.calibration import part_of, spend, stretch_epsilon
+from cutline.mechanisms.calibration import SMALLEST_PART, part_of, spend, stretch_epsilon
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_number
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
@@ -109,9 +110,13 @@ class StableTopKFixed(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < test_share < 1:
+        test_share = check_number("test_share", test_share)
+        check_parts("em", test)
+        if not SMALLEST_PART <= test_share < 1:
             raise ParameterError(
-                "test_share must be above 0 and below 1", f"test_share={test_share}", "Try test_share=0.5."
+                f"test_share must be at least {SMALLEST_PART} and below 1",
+                f"test_share={test_share}",
+                "Try test_share=0.5.",
             )
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:

@@ -15,11 +15,12 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
-from cutline.mechanisms.calibration import part_of, spend
+from cutline.mechanisms.calibration import SMALLEST_PART, part_of, spend
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.privacy.curves.base import check_number
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
@@ -104,9 +105,10 @@ class TestFirst(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < test_share <= 0.5:
+        test_share = check_number("test_share", test_share)
+        if not SMALLEST_PART <= test_share <= 0.5:
             raise ParameterError(
-                "test_share must be above 0 and at most 0.5", f"test_share={test_share}", "Try test_share=0.05."
+                f"test_share must be from {SMALLEST_PART} to 0.5", f"test_share={test_share}", "Try test_share=0.05."
             )
         rest = 1 - (test_share if k == 1 else (1 + _NEARBY) * test_share)
 

@@ -20,11 +20,19 @@ from cutline.histogram import Histogram, Item, OpenHistogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
 from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_window, declare, resolve_max_k
-from cutline.mechanisms.calibration import FAILURE, INSIDE, approximate_step, log_odds_needed, part_of, spend
+from cutline.mechanisms.calibration import (
+    FAILURE,
+    INSIDE,
+    SMALLEST_PART,
+    approximate_step,
+    log_odds_needed,
+    part_of,
+    spend,
+)
 from cutline.mechanisms.fixed.continuation import rest_of
 from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
-from cutline.privacy.curves.base import check_positive
+from cutline.privacy.curves.base import check_number, check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, bernoulli
@@ -119,9 +127,12 @@ class PeelThenTest(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        if not 0 < test_share <= 0.5:
+        test_share = check_number("test_share", test_share)
+        if not SMALLEST_PART <= test_share <= 0.5:
             raise ParameterError(
-                "test_share must be above 0 and at most 0.5", f"test_share={test_share}", f"Try test_share={_TEST}."
+                f"test_share must be from {SMALLEST_PART} to 0.5",
+                f"test_share={test_share}",
+                f"Try test_share={_TEST}.",
             )
 
         def build(whole: Filter, kind: type[Self] = cls) -> Self:

@@ -3,6 +3,7 @@ r"""Top Stable: the sparse vector technique over prefixes, which releases the fi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,13 +13,13 @@ import numpy as np
 from flint import arb
 
 from cutline.arrays import IntArray
-from cutline.errors import LawTooLarge, ParameterError
-from cutline.histogram import Histogram, check_max_k
+from cutline.errors import LawTooLarge, ParameterError, shortened
+from cutline.histogram import MOST_RANKS, Histogram, check_max_k
 from cutline.mechanisms.base import Mechanism, Parameter, declare
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, inner_share, largest_pure
 from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
-from cutline.privacy.curves.base import check_positive
+from cutline.privacy.curves.base import check_positive, check_whole
 from cutline.privacy.rounding import ball_up, enclose, fraction_down
 from cutline.privacy.rules.advanced import advanced
 from cutline.release import Law, Outcome
@@ -86,7 +87,7 @@ class TopStable(Mechanism):
         if not 0 < self.delta < 1:
             raise ParameterError("delta must be above 0 and below 1", f"delta={self.delta}", "Try delta=1e-6.")
         if self.ranks is not None:
-            object.__setattr__(self, "ranks", tuple(self.ranks))
+            object.__setattr__(self, "ranks", check_ranks(self.ranks))
             distinct = set(self.ranks)
             if not distinct or len(distinct) < len(self.ranks) or not distinct <= set(range(1, self.max_k + 1)):
                 raise ParameterError(
@@ -112,6 +113,7 @@ class TopStable(Mechanism):
         the largest of ``ranks``.
         """
         check_max_k(k if max_k is None else max_k)
+        ranks = None if ranks is None else check_ranks(ranks)
         reach = max([k, *(ranks or ())]) if max_k is None else max_k
         check_k(k, reach)
         epsilon, delta = calibrate_step(budget, limits, tests=reach)
@@ -215,8 +217,15 @@ def check_k(k: int, max_k: int) -> None:
     check_max_k(max_k)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= max_k:
         raise ParameterError(
-            "k must be a whole number from 1 to max_k", f"k={k}, max_k={max_k}", "Lower k or raise max_k."
+            "k must be a whole number from 1 to max_k", f"k={shortened(k)}, max_k={max_k}", "Lower k or raise max_k."
         )
+
+
+def check_ranks(ranks: Iterable[int]) -> tuple[int, ...]:
+    """Return the ranks as plain numbers; refuse what is not a list of whole numbers."""
+    if isinstance(ranks, str | bytes) or getattr(ranks, "shape", None) == () or not isinstance(ranks, Iterable):
+        raise ParameterError("ranks must be a list of whole numbers", shortened(ranks), "Try ranks=(5, 10).")
+    return tuple(check_whole("a rank", rank, "Try ranks=(5, 10).", most=MOST_RANKS) for rank in ranks)
 
 
 @lru_cache(maxsize=256)

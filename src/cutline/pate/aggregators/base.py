@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import Int8Array, IntArray
-from cutline.errors import LawTooLarge, ParameterError
+from cutline.errors import LawTooLarge, ParameterError, shortened
 from cutline.mechanisms.base import Parameter
 from cutline.pate.ballots import Ballots, count_ballots, limit_ballots
 from cutline.pate.labels import LabelLaw, Labels
@@ -21,6 +21,7 @@ from cutline.sampling import Source, resolve
 Votes: TypeAlias = npt.NDArray[Any]
 
 MOST_TEACHERS = 2**24  # an aggregator keeps a coin for every count there can be
+MOST_LABELS = 10**6
 _LARGEST_LAW = 10**5
 
 
@@ -108,7 +109,9 @@ class Aggregator(ABC):
         known = {parameter.name: parameter.required for parameter in cls.parameters}
         for name, value in given.items():
             if name not in known:
-                raise ParameterError(f"{cls.name} takes no {words.get(name, name)}", f"{name}={value}", "Leave it out.")
+                raise ParameterError(
+                    f"{cls.name} takes no {words.get(name, name)}", f"{name}={shortened(value)}", "Leave it out."
+                )
         for name, required in known.items():
             if required and name not in given:
                 rule = f"{cls.name} must be told a {words.get(name, name)}"
@@ -218,11 +221,10 @@ class Aggregator(ABC):
 
 def check_public(teachers: int, labels: int, limit: int | str | None = None) -> None:
     """Raise if the numbers of teachers and labels, or a ballot limit, are not whole and at least 1, or too many."""
-    if check_whole("teachers", teachers) > MOST_TEACHERS:
-        raise ParameterError(f"teachers must be at most {MOST_TEACHERS:,}", f"teachers={teachers}", "Pass fewer.")
-    check_whole("labels", labels)
+    check_whole("teachers", teachers, most=MOST_TEACHERS)
+    check_whole("labels", labels, most=MOST_LABELS)
     if limit is not None:
-        check_whole("limit", limit)
+        check_whole("limit", limit, "Leave it out for ballots of any size.")
 
 
 def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:

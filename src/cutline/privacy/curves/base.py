@@ -9,14 +9,17 @@ which a cost fulfils.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from cutline.arrays import FloatArray
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, shortened
 
 
 @runtime_checkable
@@ -66,6 +69,11 @@ def register(kind: CurveClass) -> CurveClass:
     return kind
 
 
+def known_kinds() -> tuple[str, ...]:
+    """Return the kinds of all curves that can be read from plain data."""
+    return tuple(sorted(_KINDS))
+
+
 def curve_to_dict(curve: Curve) -> dict[str, Any]:
     """Return the curve as plain data."""
     record: Any = curve  # a protocol cannot say that every curve is a dataclass
@@ -76,35 +84,67 @@ def curve_to_dict(curve: Curve) -> dict[str, Any]:
 def curve_from_dict(plain: Mapping[str, Any]) -> Curve:
     """Read a curve back from plain data; the class checks its own fields."""
     if plain.get("kind") not in _KINDS:
-        known = ", ".join(sorted(_KINDS))
-        raise ParameterError("a curve's kind must be a known one", f"kind={plain.get('kind')!r}", f"Known: {known}.")
+        rule, known = "a curve's kind must be a known one", ", ".join(known_kinds())
+        raise ParameterError(rule, f"kind={plain.get('kind')!r}", f"Known: {known}.")
     build: Callable[..., Curve] = _KINDS[plain["kind"]]
     return build(**{k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"})
 
 
-def check_order(order: float) -> None:
-    """Refuse a Rényi order that is not above 1 (NaN included)."""
-    if not order > 1:
-        raise ParameterError("a Rényi order must be above 1", f"order={order}", "Try an order between 2 and 64.")
+def check_number(name: str, value: object) -> float:
+    """Return a number as a plain float, or refuse what is none: text, truth values, arrays, what no float can hold.
+
+    Numbers of numpy, decimals and fractions are numbers; not-a-number and infinity are left to the range that follows.
+    """
+    if not isinstance(value, bool) and isinstance(value, numbers.Real | Decimal):
+        with suppress(OverflowError, ValueError):
+            return float(value)
+    raise ParameterError(f"{name} must be a number", f"{name}={shortened(value)}", f"Pass {name} as a float.")
 
 
-def check_positive(name: str, value: float) -> None:
-    """Refuse a parameter that is not a finite number above 0 (NaN included)."""
-    if not 0 < value < float("inf"):
-        raise ParameterError(f"{name} must be finite and above 0", f"{name}={value}", f"Pass {name} > 0.")
+def hold(record: object, **fields: object) -> None:
+    """Set fields of a frozen record while it is made: numbers of numpy, decimals and fractions are kept as plain ones."""
+    for name, value in fields.items():
+        object.__setattr__(record, name, value)
 
 
-def check_probability(name: str, value: float) -> None:
-    """Refuse a delta that is not in [0, 1) (NaN included)."""
-    if not 0 <= value < 1:
-        raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={value}", f"Try {name}=1e-6.")
+def check_order(order: float) -> float:
+    """Return a Rényi order as a plain float; refuse one that is not above 1 (NaN included)."""
+    value = check_number("order", order)
+    if not value > 1:
+        raise ParameterError("a Rényi order must be above 1", f"order={value}", "Try an order between 2 and 64.")
+    return value
 
 
-def check_whole(name: str, value: object, way_out: str = "") -> int:
-    """Return a count as a plain int, or refuse one that is not a whole number of at least 1."""
+def check_positive(name: str, value: float) -> float:
+    """Return a parameter as a plain float; refuse one that is not finite and above 0 (NaN included)."""
+    number = check_number(name, value)
+    if not 0 < number < float("inf"):
+        raise ParameterError(f"{name} must be finite and above 0", f"{name}={number}", f"Pass {name} > 0.")
+    return number
+
+
+def check_probability(name: str, value: float) -> float:
+    """Return a delta as a plain float; refuse one that is not in [0, 1) (NaN included)."""
+    number = check_number(name, value)
+    if not 0 <= number < 1:
+        raise ParameterError(f"{name} must be at least 0 and below 1", f"{name}={number}", f"Try {name}=1e-6.")
+    return number
+
+
+def check_whole(name: str, value: object, way_out: str = "", *, most: int | None = None) -> int:
+    """Return a count as a plain int, or refuse one that is not a whole number of at least 1 and at most ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={value}", way_out)
+        raise ParameterError(f"{name} must be a whole number of at least 1", f"{name}={shortened(value)}", way_out)
+    if most is not None and value > most:
+        raise ParameterError(f"{name} must be at most {most}", f"{name}={shortened(value)}", f"Lower {name}.")
     return int(value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a truth value, also one of numpy, as a plain one; raise for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name} must be True or False", f"{name}={shortened(value)}", "Leave it out for False.")
+    return bool(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +156,7 @@ class Use:
     times: int = 1
 
     def __post_init__(self) -> None:
-        check_probability("delta", self.delta)
-        object.__setattr__(self, "times", check_whole("times", self.times))
+        hold(self, delta=check_probability("delta", self.delta), times=check_whole("times", self.times))
 
 
 class Composition(Protocol):

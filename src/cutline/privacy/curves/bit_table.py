@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from flint import arb, ctx
@@ -69,9 +69,7 @@ class BitTable:
         Neighbours whose top sets differ both have distance 0, so delta is all that can go wrong there; neighbours with
         the same set are at most one step apart. No table that keeps both is larger anywhere [docs/proofs/bit-table.md].
         """
-        check_order(order)
-        check_positive("rdp", rdp)
-        check_positive("delta", delta)
+        order, rdp, delta = check_order(order), check_positive("rdp", rdp), check_positive("delta", delta)
         if delta >= ALMOST_ONE:
             raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
         _check_length(math.pi / 2 * math.sqrt(2 * order / rdp), f"order={order:.3g}, rdp={rdp:.3g}")
@@ -84,9 +82,7 @@ class BitTable:
         With an even number the middle is 1/2; with an odd one the two middle coins p and 1 - p are as far apart as the
         cost allows. ``pi(T - n) = 1 - pi(n)`` holds exactly in floats.
         """
-        check_order(order)
-        check_positive("rdp", rdp)
-        check_whole("teachers", teachers)
+        order, rdp, teachers = check_order(order), check_positive("rdp", rdp), check_whole("teachers", teachers)
         first = 0.5 if teachers % 2 == 0 else _proved_middle(order, rdp)
         upper = [p for p, _ in zip(_proved_rise(first, order, rdp), range(teachers // 2 + 1), strict=False)]
         # Floats in [1/2, 1) are multiples of 2^-53, so 1 - p is exact and so is the symmetry.
@@ -99,8 +95,7 @@ class BitTable:
 
         Its pairs are (epsilon, delta)-DP, not Rényi: charge `Pure` with the same delta, once.
         """
-        check_positive("epsilon", epsilon)
-        check_positive("delta", delta)
+        epsilon, delta = check_positive("epsilon", epsilon), check_positive("delta", delta)
         if delta >= 1:
             raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
         _check_length(math.log1p(epsilon / delta) / epsilon, f"epsilon={epsilon:.3g}, delta={delta:.3g}")
@@ -123,12 +118,12 @@ class BitTable:
 
     def rdp(self, order: float) -> float:
         """Return the exact maximum over n and both directions at this order, rounded up."""
-        check_order(order)
-        return _dearest(self.values, order)
+        return _dearest(self.values, check_order(order))
 
     def profile(self, epsilons: FloatArray) -> FloatArray:
         """Return the upper envelope of the profiles of all neighbouring coins, both ways."""
-        return coin_profile(*_pairs(self.values), epsilons)
+        low, high = _pairs(self.values)
+        return coin_profile(Coins(low, 1 - low), Coins(high, 1 - high), epsilons)
 
     def __repr__(self) -> str:
         return f"BitTable({len(self.values)} values from n = {self.start})"
@@ -361,6 +356,13 @@ class CoinPairs:
         return np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
 
 
+class Coins(NamedTuple):
+    """Chances of "yes" and of "no", both with all their digits: where one is close to 1, the other is not its difference."""
+
+    yes: FloatArray
+    no: FloatArray
+
+
 def _log_ratio(p: FloatArray, q: FloatArray, *, difference: FloatArray | None = None) -> FloatArray:
     gap = p - q if difference is None else difference
     relative = gap / q
@@ -375,13 +377,14 @@ def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -
         return ((x * ((a - 1) * up).exp()) + ((1 - x) * ((a - 1) * down).exp())).log() / (a - 1)
 
 
-def coin_profile(p: FloatArray, q: FloatArray, epsilons: FloatArray) -> FloatArray:
+def coin_profile(low: Coins, high: Coins, epsilons: FloatArray) -> FloatArray:
     """Return, for each epsilon, the largest hockey-stick divergence over pairs of coins, both ways."""
-    scale = np.exp(np.asarray(epsilons, dtype=np.float64))
+    scale = np.exp(np.minimum(np.asarray(epsilons, dtype=np.float64), _FAR))  # a profile only falls beyond
     best: FloatArray = np.maximum(1 - scale, 0.0)
-    for i in range(0, len(p), _PROFILE_BLOCK):
-        low, high = p[i : i + _PROFILE_BLOCK, None], q[i : i + _PROFILE_BLOCK, None]
+    for i in range(0, len(low.yes), _PROFILE_BLOCK):
+        block = slice(i, i + _PROFILE_BLOCK)
         for a, b in ((low, high), (high, low)):
-            stick = np.maximum(a - scale * b, 0.0) + np.maximum((1 - a) - scale * (1 - b), 0.0)
+            stick = np.maximum(a.yes[block, None] - scale * b.yes[block, None], 0.0)
+            stick += np.maximum(a.no[block, None] - scale * b.no[block, None], 0.0)
             best = np.maximum(best, stick.max(axis=0))
     return best

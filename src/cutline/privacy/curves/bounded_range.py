@@ -17,7 +17,7 @@ from flint import arb
 
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
-from cutline.privacy.curves.base import check_order, check_positive, register
+from cutline.privacy.curves.base import check_order, check_positive, check_whole, hold, register
 from cutline.privacy.rounding import ball_up, enclose, fraction_up, largest, sum_up
 
 
@@ -43,13 +43,12 @@ class BoundedRange:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        hold(self, epsilon=check_positive("epsilon", self.epsilon))
 
     @classmethod
     def within(cls, *, order: float, rdp: float) -> Self:
         """Return the largest step whose curve at ``order`` stays within ``rdp``."""
-        check_positive("rdp", rdp)
-        check_order(order)
+        rdp, order = check_positive("rdp", rdp), check_order(order)
         if order == math.inf:
             return cls(epsilon=rdp)
         # The curve is at most epsilon and at most a eps^2 / 8, and at least epsilon minus the constant below.
@@ -71,7 +70,7 @@ class BoundedRange:
 
     def rdp(self, order: float) -> float:
         """Return the exact curve, rounded up."""
-        check_order(order)
+        order = check_order(order)
         return self.epsilon if order == math.inf else _exact(self.epsilon, order)
 
 
@@ -117,9 +116,10 @@ class LimitedDomainDraws:
     delta: float
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        if self.k < 1 or not 0 < self.delta < 1:
-            raise ParameterError("k must be at least 1 and delta in (0, 1)", f"k={self.k}, delta={self.delta}")
+        delta = check_positive("delta", self.delta)
+        hold(self, epsilon=check_positive("epsilon", self.epsilon), k=check_whole("k", self.k), delta=delta)
+        if not delta < 1:
+            raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
 
     @property
     def outside(self) -> float:
@@ -127,7 +127,7 @@ class LimitedDomainDraws:
         return ball_up(enclose(lambda: arb(self.delta) / (1 + arb(self.delta))))
 
     def rdp(self, order: float) -> float:
-        check_order(order)
+        order = check_order(order)
         step = ball_up(enclose(lambda: (1 + arb(self.delta)).log()))
         draws = BoundedRange(epsilon=self.epsilon).rdp(order)
         if order == math.inf:

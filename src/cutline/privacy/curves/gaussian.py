@@ -12,7 +12,7 @@ from flint import arb
 
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
-from cutline.privacy.curves.base import check_order, check_positive, register
+from cutline.privacy.curves.base import check_order, check_positive, check_whole, hold, register
 from cutline.privacy.rounding import ball_up, enclose, fraction_up, sum_up
 
 
@@ -36,8 +36,8 @@ class Gaussian:
     discrete: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("squared_sensitivity", self.squared_sensitivity)
+        sensitivity = check_positive("squared_sensitivity", self.squared_sensitivity)
+        hold(self, sigma=check_positive("sigma", self.sigma), squared_sensitivity=sensitivity)
 
     @property
     def rho(self) -> float:
@@ -69,10 +69,9 @@ class NoisyMaxGaussian:
     change: int = 1
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        if self.choices < 1 or self.change not in (1, 2):
-            given = f"choices={self.choices}, change={self.change}"
-            raise ParameterError("choices must be at least 1 and change 1 or 2", given)
+        hold(self, sigma=check_positive("sigma", self.sigma), choices=check_whole("choices", self.choices))
+        if check_whole("change", self.change) > 2:
+            raise ParameterError("change must be 1 or 2", f"change={self.change}", "Take the adjacency's count_range.")
 
     @property
     def rho(self) -> float:
@@ -80,7 +79,7 @@ class NoisyMaxGaussian:
         return fraction_up(Fraction(self.choices * self.change**2) / (2 * Fraction(self.sigma) ** 2))
 
     def rdp(self, order: float) -> float:
-        whole = linear_rdp(self.rho, order)
+        order, whole = check_order(order), linear_rdp(self.rho, order)
         return whole if order == math.inf else min(self.corollary(order), whole)
 
     def corollary(self, order: float) -> float:
@@ -98,7 +97,7 @@ class ZCDP:
     rho: float
 
     def __post_init__(self) -> None:
-        check_positive("rho", self.rho)
+        hold(self, rho=check_positive("rho", self.rho))
 
     def rdp(self, order: float) -> float:
         return linear_rdp(self.rho, order)
@@ -106,8 +105,8 @@ class ZCDP:
 
 def linear_rdp(rho: float, order: float) -> float:
     """Return ``rho * order``, rounded up: the Rényi bound of Gaussian noise."""
-    check_order(order)
-    return math.inf if order == math.inf else fraction_up(Fraction(order) * Fraction(rho))
+    order = check_order(order)
+    return math.inf if math.inf in (order, rho) else fraction_up(Fraction(order) * Fraction(rho))
 
 
 def normal_profile(mu: float, epsilons: FloatArray) -> FloatArray:
@@ -115,7 +114,8 @@ def normal_profile(mu: float, epsilons: FloatArray) -> FloatArray:
     from scipy.special import log_ndtr, ndtr
 
     x = np.asarray(epsilons, dtype=np.float64)
-    profile: FloatArray = np.maximum(ndtr(-x / mu + mu / 2) - np.exp(x + log_ndtr(-x / mu - mu / 2)), 0.0)
+    with np.errstate(over="ignore"):  # x / mu may be infinite, as it should
+        profile: FloatArray = np.maximum(ndtr(-x / mu + mu / 2) - np.exp(x + log_ndtr(-x / mu - mu / 2)), 0.0)
     return profile
 
 

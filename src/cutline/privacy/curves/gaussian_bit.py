@@ -16,12 +16,13 @@ import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.privacy.curves.base import check_order, check_positive, register
-from cutline.privacy.curves.bit_table import coin_profile
-from cutline.privacy.curves.gaussian import linear_rdp
+from cutline.privacy.curves.base import check_number, check_order, check_positive, hold, register
+from cutline.privacy.curves.bit_table import Coins, coin_profile
+from cutline.privacy.curves.gaussian import linear_rdp, normal_profile
 from cutline.privacy.rounding import fraction_up
 
 _FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0
+_MOST_PAIRS = 2e6  # integers within 38 standard deviations; a scan at one order looks at a few of them
 _SLACK = 2.0**-44  # allowance, relative, for scipy's log_ndtr (good to about 1e-15) and what follows from it
 
 
@@ -46,7 +47,7 @@ class GaussianBit:
     reach: int  # how far one person moves n: 1 under ADD_REMOVE, 2 under REPLACE
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
+        hold(self, sigma=check_positive("sigma", self.sigma), offset=check_number("offset", self.offset))
         if not math.isfinite(self.offset) or isinstance(self.reach, bool) or self.reach not in (1, 2):
             raise ParameterError("offset must be finite and reach 1 or 2", f"offset={self.offset}, reach={self.reach}")
 
@@ -56,22 +57,33 @@ class GaussianBit:
         return fraction_up(Fraction(self.reach) ** 2 / (2 * Fraction(self.sigma) ** 2))
 
     def profile(self, epsilons: FloatArray) -> FloatArray:
-        """Return the upper envelope over all integers; beyond 38 standard deviations a coin is certain in floats."""
+        """Return the upper envelope over all integers; beyond 38 standard deviations a coin is certain in floats.
+
+        Where that is too many, return the profile of the noisy distance itself, of which the bit is a part.
+        """
         from scipy.special import ndtr
 
-        steps = np.arange(0, math.ceil((38.0 + self.offset) * self.sigma) + 1)
-        yes = ndtr(in_deviations(steps, self.sigma, self.offset))
-        best = np.maximum(-np.expm1(np.asarray(epsilons, dtype=np.float64)), 0.0)
+        if not self._scanned:
+            return normal_profile(self.reach / self.sigma * (1 + 2.0**-50), epsilons)
+        at = in_deviations(np.arange(0, math.ceil((38.0 + self.offset) * self.sigma) + 1), self.sigma, self.offset)
+        yes, no = ndtr(at), ndtr(-at)
+        best: FloatArray = np.maximum(-np.expm1(np.minimum(np.asarray(epsilons, dtype=np.float64), 0.0)), 0.0)
         for apart in range(1, self.reach + 1):
-            best = np.maximum(best, coin_profile(yes[:-apart], yes[apart:], epsilons))
+            low, high = Coins(yes[:-apart], no[:-apart]), Coins(yes[apart:], no[apart:])
+            best = np.maximum(best, coin_profile(low, high, epsilons))
         return best
+
+    @property
+    def _scanned(self) -> bool:
+        """Whether the integers around the threshold are few enough to look at every pair."""
+        return (38.0 + abs(self.offset)) * self.sigma <= _MOST_PAIRS
 
     def rdp(self, order: float) -> float:
         """Return the exact maximum at this order, rounded up."""
-        check_order(order)
+        order = check_order(order)
         if order == math.inf:
             return math.inf  # the upper tail's ratio grows without bound
-        if order * self.reach > _FARTHEST:
+        if order * self.reach > _FARTHEST or not self._scanned:
             # The scan would have to go very far out; releasing the noisy distance itself costs no less than its bit.
             return linear_rdp(self.rho, order)
         return max(_dearest(self.sigma, self.offset, apart, order) for apart in range(1, self.reach + 1))

@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 
 from cutline.arrays import FloatArray
-from cutline.privacy.curves.base import check_order, check_positive, register
+from cutline.privacy.curves.base import check_order, check_positive, hold, register
 from cutline.privacy.rounding import ball_up, enclose, fraction_up
 
 
@@ -34,7 +34,7 @@ class Pure:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        hold(self, epsilon=check_positive("epsilon", self.epsilon))
 
     @property
     def rho(self) -> float:
@@ -44,14 +44,15 @@ class Pure:
     def profile(self, epsilons: FloatArray) -> FloatArray:
         """Return the profile of randomised response."""
         x = np.asarray(epsilons, dtype=np.float64)
-        yes = 1 / (1 + math.exp(-self.epsilon))
-        scale = np.exp(np.minimum(x, self.epsilon))
-        inside = np.maximum(yes - scale * (1 - yes), 0.0) + np.maximum(1 - yes - scale * yes, 0.0)
-        return np.where(x >= self.epsilon, 0.0, inside)
+        most, yes = self.epsilon, 1 / (1 + math.exp(-self.epsilon))
+        # yes - e^x no = yes (1 - e^{x-eps}): taken as a difference, it would lose its digits where ``no`` is tiny.
+        likely = yes * -np.expm1(np.minimum(x - most, 0.0))
+        unlikely = yes * np.maximum(math.exp(-most) - np.exp(np.minimum(x, 0.0)), 0.0)
+        return np.where(x >= most, 0.0, likely + unlikely)
 
     def rdp(self, order: float) -> float:
         """Return the exact curve of randomised response, rounded up."""
-        check_order(order)
+        order = check_order(order)
         return self.epsilon if order == math.inf else _exact(self.epsilon, order)
 
 
@@ -74,13 +75,11 @@ class OneOrder:
     bound: float
 
     def __post_init__(self) -> None:
-        check_order(self.order)
-        check_positive("bound", self.bound)
+        hold(self, order=check_order(self.order), bound=check_positive("bound", self.bound))
 
     def rdp(self, order: float) -> float:
         """Return the bound, up to its own order."""
-        check_order(order)
-        return self.bound if order <= self.order else math.inf
+        return self.bound if check_order(order) <= self.order else math.inf
 
 
 @lru_cache(maxsize=4096)

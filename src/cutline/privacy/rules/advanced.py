@@ -12,6 +12,7 @@ from cutline.privacy.rules.rdp import remaining_delta
 
 _MOST_STEPS = 100_000  # terms of a binomial sum
 _SMALLEST_DELTA = 1e-290  # far above what underflows
+_LARGEST_LOSS = 1e6  # of all steps; far beyond what anybody would call private
 _SUM_ERROR = 1e-12  # relative allowance for a sum of as many floats
 
 
@@ -25,7 +26,7 @@ def advanced(cost: Composition, delta: float) -> float:
     steps = {use.curve.rdp(math.inf) for use in cost.uses}
     times = sum(use.times for use in cost.uses)
     epsilon = max(steps, default=math.inf)
-    if left <= _SMALLEST_DELTA or len(steps) != 1 or times > _MOST_STEPS or not 0 < epsilon < math.inf:
+    if left <= _SMALLEST_DELTA or len(steps) != 1 or times > _MOST_STEPS or not 0 < epsilon * times < _LARGEST_LOSS:
         return math.inf
     from scipy.special import gammaln
 

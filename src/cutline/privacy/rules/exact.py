@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from cutline.arrays import FloatArray
 from cutline.privacy.curves.base import Composition
 from cutline.privacy.curves.bounded_range import BoundedRange
-from cutline.privacy.rules.pld import Part, Profile, dominating_parts
+from cutline.privacy.rules.pld import Part, dominating_parts, first_epsilon, tail_left_out
 from cutline.privacy.rules.rdp import remaining_delta
 
 _WORK = 16_000_000  # grid points times candidates times steps: about 0.2 s
@@ -33,10 +34,10 @@ _OUT_OF_SIGHT = 1e-4  # share of delta left beyond the ends of a grid
 _UP = 1 + 2.0**-46  # covers the rounding of one step of the recursion: sums of four non-negative products
 _TINIEST = 1e-290  # added at every step, above anything that underflows
 _SMALLEST_DELTA = 1e-250
-_FINER = 4  # cells of the other parts' grid per cell of the recursion's
-_MOST_LOSSES = 1 << 13  # points of the other parts' grid on one side of 0
-_LONGEST = 700.0  # no profile is followed farther
-_CONVOLUTION_ERROR = 1e-14  # absolute, of composing in floats by Fourier transform
+_SHORTEST, _LONGEST = (
+    1e-150,
+    700.0,
+)  # another step is left to other rules: squares would underflow, exponentials overflow
 
 
 def exact(cost: Composition, delta: float) -> float:
@@ -64,17 +65,17 @@ def exact(cost: Composition, delta: float) -> float:
     epsilon = max(ranges, key=lambda e: ranges[e] * e * e)
     times, step = ranges[epsilon], BoundedRange(epsilon=epsilon)
     others = dominating_parts(use for use in cost.uses if use.curve != step)
-    if others is None or times > _MOST_STEPS or epsilon > _LONGEST:
+    if others is None or times > _MOST_STEPS or not _SHORTEST <= epsilon <= _LONGEST:
         return math.inf
-    cells = cells_within(epsilon, times, share)
     if others:
-        return _together(epsilon, times, others, cells, share)
-    return first_below(*adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share)), share)
+        return _together(epsilon, times, others, share, spread=math.sqrt(cost.rdp(2.0)))
+    reach = _reach(epsilon, times, _OUT_OF_SIGHT * share)
+    return first_below(*adaptive_profile(epsilon, times, cells_within(epsilon, times, reach), reach), share)
 
 
-def cells_within(epsilon: float, times: int, share: float) -> int:
+def cells_within(epsilon: float, times: int, reach: float) -> int:
     """Return how finely ``[0, epsilon]`` can be divided for a fraction of a second's work."""
-    length = _reach(epsilon, times, share) / epsilon  # the grid has length * cells points, each with cells candidates
+    length = reach / epsilon  # the grid has length * cells points, each with cells candidates
     room = min(_WORK / max(times - 1, 1), _LARGEST_BLOCK) if times > 1 else math.inf
     return max(_FEWEST_CELLS, int(min(math.sqrt(room / length), _MOST_CELLS / length)))
 
@@ -142,48 +143,28 @@ def first_below(h: float, values: FloatArray, share: float) -> float:
     return float((last * h + math.log1p(part * math.expm1(h))) * (1 + 2.0**-44))
 
 
-def _reach(epsilon: float, times: int, share: float) -> float:
-    """Return where the profile has fallen to a small part of ``share``: eps^2/8-zCDP, or pure DP."""
+def _reach(epsilon: float, times: int, left: float) -> float:
+    """Return where the profile has fallen to about ``left``: eps^2/8-zCDP, or pure DP."""
     rho = times * epsilon * epsilon / 8
-    return min(times * epsilon, rho + 2 * math.sqrt(rho * -math.log(_OUT_OF_SIGHT * share)))
+    return min(times * epsilon, rho + 2 * math.sqrt(rho * -math.log(left)))
 
 
-def _together(epsilon: float, times: int, parts: list[Part], cells: int, share: float) -> float:
+def _together(epsilon: float, times: int, others: list[Part], share: float, *, spread: float) -> float:
     """Compose the profile of the adaptive steps with the dominating pairs of the other uses."""
-    share = share * (1 - 1e-9) - _CONVOLUTION_ERROR
-    if not share > 0:
+    tail = tail_left_out(share, 1 + sum(part.times for part in others))
+    reach = _reach(epsilon, times, tail)
+    cells = cells_within(epsilon, times, reach)
+    h, values = adaptive_profile(epsilon, times, cells, reach)
+    if not values[-1] <= tail:
         return math.inf
-    ends = [_end(profile, _OUT_OF_SIGHT * share / n) for profile, n in parts]
-    if max(ends) >= _LONGEST:
-        return math.inf
-    longest = max(*ends, _reach(epsilon, times, share))
-    cells = max(_FEWEST_CELLS, min(cells, int(_MOST_LOSSES * epsilon / (_FINER * longest))))
-    h, values = adaptive_profile(epsilon, times, cells, _reach(epsilon, times, share))
-    fine = h / _FINER
-    part = np.expm1(fine * np.arange(_FINER)) / math.expm1(h)
-    chords = values[:-1, None] + np.diff(values)[:, None] * part
-    losses = _connected(fine, np.append(chords, values[-1]))
-    for (profile, n), end in zip(parts, ends, strict=True):
-        points: FloatArray = fine * np.arange(math.ceil(end / fine) + 1, dtype=np.float64)
-        losses = losses.compose(_connected(fine, profile(points)).self_compose(n))
-    return float(losses.get_epsilon_for_delta(share)) * (1 + 2.0**-40)
+    return first_epsilon([Part(partial(_joined, h, values), 1), *others], share=share, spread=spread)
 
 
-def _end(profile: Profile, share: float) -> float:
-    """Return a point where the profile is at most ``share``; what lies beyond will count as infinite loss."""
-    end = 2.0**-10
-    while end < _LONGEST and not profile(np.full(1, end))[0] <= share:
-        end *= 1.25
-    return end
-
-
-def _connected(step: float, values: FloatArray) -> Any:
-    """Return the loss law whose profile joins ``values`` at 0, step, 2 step, ... and their mirror image below 0."""
-    from dp_accounting.pld import pld_pmf
-
-    values = np.minimum.accumulate(np.minimum(values * (1 + 2.0**-44), 1.0))
-    last = len(values) - 1
-    lower = step * np.arange(last, 0, -1)
-    mirror = -np.expm1(-lower) + np.exp(-lower) * values[:0:-1]
-    whole = np.minimum.accumulate(np.minimum(np.append(mirror, values), 1.0))
-    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, whole).to_dense_pmf()
+def _joined(h: float, values: FloatArray, epsilons: FloatArray) -> FloatArray:
+    """Return the bounds joined by chords in ``e^x``, continued to both sides."""
+    x = np.asarray(epsilons, dtype=np.float64)
+    right = np.abs(x) * (1 - 2.0**-50)  # where the profile is no smaller, whatever the rounding of what follows
+    at = np.minimum(right / h, len(values) - 2).astype(np.int64)
+    part = np.minimum(np.expm1(right - at * h) / math.expm1(h), 1.0)
+    chord = values[at] + (values[at + 1] - values[at]) * part
+    return np.where(x >= 0, chord, -np.expm1(np.minimum(x, 0.0)) + np.exp(np.minimum(x, 0.0)) * chord)

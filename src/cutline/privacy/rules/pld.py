@@ -22,7 +22,7 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.privacy.curves.base import Composition, Normal, Profiled, Use
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rounding import largest, smallest
+from cutline.privacy.rounding import fraction_up, largest, smallest
 from cutline.privacy.rules.rdp import remaining_delta
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -81,15 +81,22 @@ def pld(cost: Composition, delta: float) -> float:
         return math.inf
     if not parts:
         return 0.0
-    share = remaining_delta(delta=delta, slack=cost.delta)
+    return first_epsilon(parts, share=remaining_delta(delta=delta, slack=cost.delta), spread=math.sqrt(cost.rdp(2.0)))
+
+
+def first_epsilon(parts: list[Part], *, share: float, spread: float) -> float:
+    """Return the first epsilon at which all parts together are seen to stay within ``share``; infinity if none is.
+
+    ``spread`` is about the standard deviation of the total loss: it says how fine a grid should be.
+    """
     uses = sum(part.times for part in parts)
-    tail = _LEFT_OUT * share / uses
+    tail = tail_left_out(share, uses)
     farthest = max(_first_within(part.profile, tail) for part in parts)
     if farthest == 0:  # every use is (0, tail)-DP, and deltas add up
         return 0.0 if uses * (tail + _PROFILE_ERROR) <= share else math.inf
-    if farthest > _LARGEST_LOSS:
+    if not farthest <= _LARGEST_LOSS:
         return math.inf
-    spread = min(math.sqrt(cost.rdp(2.0)), uses * farthest)  # about the standard deviation of the total loss
+    spread = min(spread, uses * farthest)
     fineness = min(max(_FINENESS, math.sqrt(uses / (6 * _COARSENESS))), _FINEST)
     interval = max(spread / fineness, farthest / _LONGEST)
     law = compose_parts(parts, interval=interval, tail=tail, give_up=share)
@@ -104,6 +111,11 @@ def pld(cost: Composition, delta: float) -> float:
     )
 
 
+def tail_left_out(share: float, uses: int) -> float:
+    """Return the probability that may be moved to infinity in each use."""
+    return _LEFT_OUT * share / uses
+
+
 def dominating_parts(uses: Iterable[Use]) -> list[Part] | None:
     """Return a dominating profile for each kind of use, all Gaussians merged into one; None if a use has none."""
     parts: list[Part] = []
@@ -116,7 +128,7 @@ def dominating_parts(uses: Iterable[Use]) -> list[Part] | None:
         else:
             return None
     if squared:  # Gaussians compose to one Gaussian exactly [DRS22, Corollary 3.3]
-        parts.append(Part(partial(normal_profile, math.sqrt(squared) * (1 + 2.0**-50)), 1))
+        parts.append(Part(partial(normal_profile, math.sqrt(fraction_up(squared)) * (1 + 2.0**-50)), 1))
     return parts
 
 
