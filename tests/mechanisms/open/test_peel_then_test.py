@@ -34,7 +34,9 @@ def test_law_and_chance_are_those_of_drawing_by_hand(adjacency, bottom, counts):
     slots = (sorted(counts.values(), reverse=True) + [0] * 4)[:4]
     out = (sorted(counts.values(), reverse=True) + [0] * 5)[4]
     weights = [math.exp(n / c) for n in slots]
-    stop = 0.0 if bottom is None else 4 * math.exp((out + c + c * bottom) / c)
+    stop = (
+        0.0 if bottom is None else math.exp((out + c + c * bottom) / c)
+    )  # it weighs as much as 2^2 / 10 slots, or one
     law = {}
 
     def add(ranks, p):
@@ -58,6 +60,12 @@ def test_law_and_chance_are_those_of_drawing_by_hand(adjacency, bottom, counts):
         expected = math.fsum(p for items, p in law.items() if items is not None and set(items) == top)
         if histogram.items:
             assert mechanism.chance(histogram, k) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "max_k", "weight"), [(1, 9, 1), (10, 100, 10), (50, 500, 250), (200, 2000, 2000)])
+def test_the_bottom_weighs_more_the_more_is_drawn(k, max_k, weight):
+    assert build(k=k, max_k=max_k).draws.weight == weight
+    assert build(k=k, max_k=max_k, bottom=None).draws.weight == 0
 
 
 def test_all_is_charged_whatever_happens():

@@ -51,10 +51,10 @@ class PeelThenTest(Mechanism):
 
     Otherwise candidates are ``max_k`` slots: the seen items of the first ranks, and empty slots of count 0 if fewer were seen;
     and a bottom element, ``c + c bottom`` above the first count left out, c = 1 (ADD_REMOVE) or 2 (REPLACE), that weighs as
-    much as ``max_k`` slots of its count. k times one is drawn without replacement with probability proportional to
-    ``exp(epsilon * count / c)``; drawing the bottom ends the list. Then one coin, whose bias depends on how far the lowest item
-    of the list is above the first count left out, decides whether the list goes out, without its empty slots. If not, nothing
-    is shown. An empty list needs no coin.
+    much as ``k^2 / 10`` slots of its count (at least 1, at most ``max_k``). k times one is drawn without replacement with
+    probability proportional to ``exp(epsilon * count / c)``; drawing the bottom ends the list. Then one coin, whose bias
+    depends on how far the lowest item of the list is above the first count left out, decides whether the list goes out, without
+    its empty slots. If not, nothing is shown. An empty list needs no coin.
 
     **Privacy.** ``k R_BR(a, epsilon)`` and the table's cost, outside the table's first value; all of it is charged whatever
     comes of the draws, since they stay hidden when the list is withheld. The first test costs what it costs
@@ -195,9 +195,14 @@ class PeelThenTest(Mechanism):
             epsilon=self.epsilon,
             delta=0.5,  # not used: nothing is excluded by weight
             height=height,
-            weight=0 if self.bottom is None else int(self.max_k),
+            weight=0 if self.bottom is None else self.bottom_weight,
             adjacency=self.adjacency,
         )
+
+    @property
+    def bottom_weight(self) -> int:
+        """As how many slots of its count the bottom weighs; a number of k and max_k, tuned on public logs."""
+        return max(1, min(int(self.max_k), self.k**2 // 10))
 
     def passing(self, histogram: OpenHistogram, ranks: Sequence[int]) -> float:
         """Return the probability that a list of these ranks goes out; ranks past the seen items are empty slots."""
