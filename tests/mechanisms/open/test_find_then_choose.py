@@ -192,3 +192,16 @@ def test_a_vote_has_one_part_or_eight(parts):
         FindThenChoose.calibrate(Budget(epsilon=1.0, delta=1e-6), k=2, max_items_per_user=5, vote_parts=parts)
     with pytest.raises(ParameterError, match="vote_parts"):
         cutline.quote(vote_parts=8)
+
+
+def test_a_ledger_reserves_the_dearest_path_and_charges_what_ran(tmp_path):
+    full = {n: 9000 - 20 * n for n in range(300)}
+    with cutline.Ledger(tmp_path / "books.db") as books:
+        books.create("visits", budget=Budget(epsilon=3.0, delta=1e-6, releases=10), owner="ann")
+        asked = cutline.quote(k=20, max_items_per_user=50, ledger=books, dataset="visits")
+        after = asked.to_dict()["ledger_after"]["used_percent"]
+        assert after == pytest.approx({"rdp": 10.0, "delta": 10.0}, rel=1e-6)
+        release = asked.run((full, full))
+        used = books.show("visits").to_dict()["used_percent"]
+    assert release.steps == ("table", "choose 20 of 300")  # everything was found in the first round
+    assert used == pytest.approx({"rdp": 10.0, "delta": 10 / 3}, rel=1e-6)
