@@ -179,8 +179,8 @@ class GapChances:
 
 def _gap_chances(release: Release) -> list[GapChances]:
     """Return the curves of this mechanism and of the paper's at the same budget, or none if they cannot be known."""
-    if release.budget is None or "max_k" not in release.mechanism:
-        return []
+    if release.budget is None or "max_k" not in release.mechanism or "hint" in release.mechanism:
+        return []  # a hint comes with a ledger, whose limits the release does not know
     kind = mechanism(release.mechanism["name"])
     public = {name: value for name, value in release.mechanism.items() if kind.accepts(name)}
     max_k = int(release.mechanism["max_k"])
