@@ -1,5 +1,6 @@
 """Numbers of numpy, decimals, fractions, huge and hostile values at every door: a result, or a refusal in our words."""
 
+import json
 from decimal import Decimal
 from fractions import Fraction
 
@@ -60,6 +61,26 @@ def test_numbers_of_every_kind_mean_the_same(three):
 def test_what_is_out_of_range_is_refused_with_the_range(asked):
     with pytest.raises(ParameterError, match="must be"):
         cutline.quote(**{"k": 3, **asked})
+
+
+@pytest.mark.parametrize(
+    ("numbers", "plain"),
+    [
+        ({"max_k": np.int64(20)}, {"max_k": 20}),
+        ({"max_k": np.int64(20), "mechanism": "joint-stable"}, {"max_k": 20, "mechanism": "joint-stable"}),
+        ({"max_k": 20, "min_k": np.uint8(2), "clip": np.int32(9)}, {"max_k": 20, "min_k": 2, "clip": 9}),
+        ({"max_k": 20, "target": np.int64(5), "weight": Fraction(1, 2)}, {"max_k": 20, "target": 5, "weight": 0.5}),
+        ({"max_k": 3, "prior": np.array([1, 2, 3])}, {"max_k": 3, "prior": (1, 2, 3)}),
+        ({"max_k": 3, "prior": [Decimal(1)] * 3, "prefer_larger": None}, {"max_k": 3, "prior": [1.0] * 3}),
+        ({"max_k": 20, "prefer_larger": np.bool_(True)}, {"max_k": 20, "prefer_larger": True}),
+    ],
+)
+def test_parameters_of_every_kind_make_one_question_in_plain_data(tmp_path, numbers, plain):
+    with cutline.Ledger(tmp_path / "books.db") as books:
+        books.create("visits", budget=Budget(epsilon=2.0, delta=1e-6, releases=10), owner="ann")
+        asked, same = (cutline.quote(ledger=books, dataset="visits", **words) for words in (numbers, plain))
+        assert json.dumps(asked.question) == json.dumps(same.question)
+        assert json.dumps(asked.to_dict()) == json.dumps(same.to_dict())
 
 
 def test_the_ends_of_the_range_are_taken():

@@ -93,6 +93,17 @@ def test_no_hint_where_none_is_wanted_or_none_can_be_paid(books):
     assert ask(books, share="1/50").mechanism["name"] == "hinted-top-k"
 
 
+def test_no_hint_where_the_analysts_own_limit_pays_for_one_step_alone(books):
+    ask(books, analyst="zo\u00eb").run(COUNTS)
+    spent = books.show("visits").used["rdp"] / 100
+    books.limit("visits", "zo\u00eb", share=spent + 0.03)
+    for name in ("zo\u00eb", "zoe\u0308"):
+        assert ask(books, analyst=name, share="1/50").mechanism["name"] == "stable-top-k"
+        assert ask(books, analyst=name, share="1/100").mechanism["name"] == "hinted-top-k"
+    assert ask(books, analyst="bob", share="1/50").mechanism["name"] == "hinted-top-k"
+    assert ask(books, analyst="zo\u00eb", share="1/50").run(COUNTS).entry == 2
+
+
 def test_a_callers_hint_is_public_and_says_so(books):
     asked = ask(books, hint=4)
     assert asked.mechanism["hint"] == 4

@@ -268,6 +268,10 @@ def test_a_share_is_taken_of_the_whole_account(books, pays, share, used):
     assert release.budget.releases == 100 // used
 
 
+def test_a_fraction_of_any_length_is_a_share():
+    assert parse_share(Fraction(10**12 - 1, 10**12)) == Fraction(10**12 - 1, 10**12)
+
+
 def test_what_is_no_share_is_refused(pays):
     for wrong in (
         "0",
@@ -284,6 +288,8 @@ def test_what_is_no_share_is_refused(pays):
         "1e999999999",
         "1" * 5000,
         "1/2/3",
+        Fraction(10**12 + 1, 10**12),
+        Fraction(0),
     ):
         with pytest.raises(ParameterError, match="share"):
             parse_share(wrong)

@@ -111,10 +111,7 @@ class Terms:
 
     def affords(self, cost: Cost) -> bool:
         """Say whether the account had room for a cost when this was agreed; a refusal that another cost would spare."""
-        if self.account is None:
-            return True
-        after = self.account.after(cost)
-        return after.spent.within(after.limits)
+        return self.account is None or self.account.affords(cost, analyst=self.analyst)
 
     def pay(self, cost: Cost, *, mechanism: Mapping[str, Any], question: Mapping[str, Any]) -> Reservation | None:
         """Charge the dearest path, or refuse; without books there is nothing to charge."""
@@ -248,11 +245,9 @@ def parse_share(share: Share) -> Fraction:
     """
     match = None if isinstance(share, bool) else _SHARE.fullmatch(str(share))
     # A float is meant as it is written: 0.05 is a twentieth, and the double of that name is a little more.
-    part = (
-        Fraction(0)
-        if match is None
-        else Fraction(match["number"]) / int(match["by"] or 1) / (100 if match["percent"] else 1)
-    )
+    part = share if isinstance(share, Fraction) else Fraction(0)
+    if match is not None:
+        part = Fraction(match["number"]) / int(match["by"] or 1) / (100 if match["percent"] else 1)
     if not 0 < part <= 1:
         raise ParameterError(
             "a share of a budget is above 0 and at most 1",

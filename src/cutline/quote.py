@@ -356,7 +356,8 @@ def quote(
         if size is not None:  # k may be more than there are candidates, which should not cost anything
             calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
         reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at
-        return TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=max(reach, max_k or 0) or ranks)
+        counted_ranks = int(max(reach, max_k or 0) or ranks)
+        return TopWork(question=question, mechanism=calibrated, noisy=noisy, max_k=counted_ranks)
 
     top = work_of(kind)
     reason = "it was asked for" if mechanism else default.reason

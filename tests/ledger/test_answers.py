@@ -99,6 +99,8 @@ def test_an_answer_that_cannot_be_written_changes_nothing(ledger, cost, cheaper,
             ledger.settle(reservation, ran(cheaper), answer=wrong)
         with pytest.raises(ParameterError, match="a question is given to a ledger in plain data"):
             ledger.reserve(cost, dataset="visits", mechanism=HOW, question=wrong)
+    with pytest.raises(ParameterError, match="a question is given to a ledger in plain data"):
+        ledger.reserve(cost, dataset="visits", mechanism=HOW, question=["top of item"])
     assert ledger.history("visits")[0].state == "reserved"
     ledger.settle(reservation, ran(cheaper), answer={"n": 1})
     with pytest.raises(SettlementError, match="settled once"):

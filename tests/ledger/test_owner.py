@@ -1,7 +1,10 @@
 """Backups, restoring and upgrading: an old copy never grants again what may have been spent since."""
 
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,9 +13,9 @@ from sqlalchemy import create_engine, text
 
 from cutline.errors import BudgetError, LedgerUnavailable, ParameterError, SchemaError, SettlementError
 from cutline.ledger import Ledger, restore
-from cutline.ledger.account import charge
+from cutline.ledger.account import Sums, charge
 from cutline.ledger.address import parse_address
-from cutline.privacy import Budget, Cost
+from cutline.privacy import Budget, Cost, Filter
 
 HOW = {"name": "test"}
 BUDGET = Budget(epsilon=1.0, delta=1e-6, releases=10)
@@ -100,6 +103,39 @@ def test_restoring_with_the_head_goes_on_where_the_backup_was(file_ledger, backu
         assert ledger.show("visits") == file_ledger.show("visits")
         ledger.reserve(cost, dataset="visits", mechanism=HOW)
         assert ledger.audit(head).passed
+
+
+def test_restoring_charges_what_is_left_of_delta_alone(tmp_path, cost):
+    limits = Filter(order=FILTER.order, rdp=cost.rdp(FILTER.order), delta=FILTER.delta)
+    with Ledger(tmp_path / "books.db") as books:
+        books.create("visits", budget=BUDGET, limits=limits, owner="ann")
+        books.reserve(cost, dataset="visits", mechanism=HOW)
+        assert (books.show("visits").left.rdp, books.show("visits").left.delta > 0) == (0, True)
+        books.backup(tmp_path / "backup.db")
+    restore(tmp_path / "backup.db", tmp_path / "new.db", head=None)
+    with Ledger(tmp_path / "new.db") as books:
+        assert books.show("visits").left == Sums()
+        assert books.audit().passed
+
+
+_DIES = """
+import os, signal, sys
+from cutline.ledger import owner, restore
+owner._charge_remainder = lambda opened: os.kill(os.getpid(), signal.SIGKILL)
+restore(sys.argv[1], sys.argv[2], head=None)
+"""
+
+
+@pytest.mark.slow
+def test_a_restore_that_dies_leaves_nothing_that_can_be_spent(backup, tmp_path, cost):
+    died = subprocess.run([sys.executable, "-c", _DIES, str(backup[0]), str(tmp_path / "new.db")], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert not (tmp_path / "new.db").exists()
+    with (
+        Ledger(tmp_path / "new.db.restoring") as half,
+        pytest.raises(LedgerUnavailable, match="a backup is not written"),
+    ):
+        half.reserve(cost, dataset="visits", mechanism=HOW)
 
 
 def test_what_cannot_be_restored(file_ledger, backup, tmp_path, cost):

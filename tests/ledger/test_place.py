@@ -58,6 +58,13 @@ def test_a_file_is_its_owners_alone(tmp_path, cost, mask):
     assert modes == {"books.db": 0o600, "copy.db": 0o600}
 
 
+def test_a_file_that_a_link_leads_to_is_its_owners_alone(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "books.db")
+    with Ledger(tmp_path / "link.db") as ledger:
+        ledger.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+    assert stat.S_IMODE((tmp_path / "books.db").stat().st_mode) == 0o600
+
+
 def test_the_file_alone_holds_every_charge(file_ledger, tmp_path, cost):
     """Nothing has been closed, and the copy of the one file knows everything."""
     for _ in range(4):

@@ -10,6 +10,7 @@ Databases keep the fractions as text (``"5/16"``), because a column of floating-
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -187,6 +188,13 @@ class Account:
         """Return the account as it would be with one more cost charged in full."""
         spent = self.spent + charge(cost, self.filter.order)
         return replace(self, spent=spent, entries=self.entries + 1, head=None)
+
+    def affords(self, cost: Cost, *, analyst: str | None = None) -> bool:
+        """Say whether there is room for a cost, in the account and in the limit of the analyst who asks, if there is one."""
+        name = analyst and unicodedata.normalize("NFC", analyst)
+        needed = charge(cost, self.filter.order)
+        rooms = [(self.spent, self.limits), *((one.spent, one.limits) for one in self.analysts if one.name == name)]
+        return all(limits is None or (spent + needed).within(limits) for spent, limits in rooms)
 
     def admits(self, analyst: str | None) -> bool:
         """Say whether the account lists no analysts, or lists this one."""

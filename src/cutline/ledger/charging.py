@@ -129,7 +129,7 @@ class Asked:
         purpose: str | None,
     ) -> Self:
         """Return it in the form in which it is written, or raise if a part cannot be."""
-        topic = None if question is None else question.get("topic")
+        topic = question.get("topic") if isinstance(question, Mapping) else None
         return cls(
             analyst=None if analyst is None else reading.check_name("analyst", analyst),
             mechanism=reading.encode_mechanism(mechanism),

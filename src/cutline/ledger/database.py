@@ -74,16 +74,20 @@ class Database:
         """Open a transaction that only reads, and sees one moment."""
         return self._transaction(writes=False)
 
-    def writing(self, *, create: bool = False) -> AbstractContextManager[Connection]:
-        """Open a transaction that writes: all of it is on the disk afterwards, or nothing."""
-        return self._transaction(writes=True, create=create)
+    def writing(self, *, create: bool = False, restore: bool = False) -> AbstractContextManager[Connection]:
+        """Open a transaction that writes: all of it is on the disk afterwards, or nothing.
+
+        To ``create`` there need not be a file yet; to ``restore``, a backup may be written to.
+        """
+        return self._transaction(writes=True, create=create, restore=restore)
 
     def create_file(self) -> None:
         """Create an empty file that its owner alone may read and write, unless there is one, before anything is written."""
         if self.path is None or self.url.query.get("mode") == "ro":
             return
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            # A symbolic link may lead to a file that is not there yet, and SQLite would follow it.
+            handle = os.open(os.path.realpath(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             return
         except OSError:
@@ -107,13 +111,13 @@ class Database:
             )
 
     @contextmanager
-    def _transaction(self, *, writes: bool, create: bool = False) -> Iterator[Connection]:
+    def _transaction(self, *, writes: bool, create: bool = False, restore: bool = False) -> Iterator[Connection]:
         if not create:
             self._refuse_missing_file()
         if self._identity is not None:
             self._check_place(writes=writes)  # a path that leads nowhere would be opened as a new file
         with self._hold_off_forks(), self._replace_errors(), self._open_engine().connect() as connection:
-            connection.info["writes"] = writes
+            connection.info.update(writes=writes, restores=restore)
             with connection.begin():
                 self._check_place(writes=writes)
                 yield connection
@@ -223,7 +227,7 @@ def _check_file(connection: Connection) -> None:
     """
     if connection.exec_driver_sql("PRAGMA journal_mode = PERSIST").scalar() != "persist":
         raise LedgerUnavailable("the ledger must keep a rollback journal", "another mode", "Close other programs.")
-    if connection.exec_driver_sql("PRAGMA user_version").scalar() == BACKUP:
+    if not connection.info["restores"] and connection.exec_driver_sql("PRAGMA user_version").scalar() == BACKUP:
         raise LedgerUnavailable(
             "a backup is not written to: what was spent since is unknown",
             "a file that `cutline ledger backup` wrote",

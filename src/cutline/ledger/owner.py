@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import unicodedata
 from collections.abc import Iterable
 from contextlib import closing
@@ -101,10 +102,6 @@ def back_up(database: Database, target: str | os.PathLike[str]) -> str:
 
     The copy is marked as a backup, and nothing can be charged to it before it is restored.
     """
-    return _copy(database, target, mark=BACKUP)
-
-
-def _copy(database: Database, target: str | os.PathLike[str], *, mark: int) -> str:
     if database.path is None:
         raise ParameterError(
             "a ledger on a server is backed up by the server", database.printable_address, "Use pg_dump."
@@ -120,7 +117,7 @@ def _copy(database: Database, target: str | os.PathLike[str], *, mark: int) -> s
         try:
             with closing(sqlite3.connect(copy.path)) as written:
                 source.backup(written)
-                written.execute(f"PRAGMA user_version = {mark}")
+                written.execute(f"PRAGMA user_version = {BACKUP}")
             failed = False
         except sqlite3.Error:
             failed = True
@@ -137,7 +134,7 @@ def _copy(database: Database, target: str | os.PathLike[str], *, mark: int) -> s
 def restore(backup: str | os.PathLike[str], target: str | os.PathLike[str], *, head: str | None) -> None:
     """Write a backup to a new file as a ledger; unless the head is the backup's, charge what is left of every account.
 
-    The file appears under its name when everything is charged, and not before.
+    The file appears under its name when everything is charged, and not before; what a crash leaves is a backup still.
     """
     source, ledger, head = Database(backup), Database(target), check_head(head)
     if source.path is None or ledger.path is None:
@@ -161,11 +158,11 @@ def restore(backup: str | os.PathLike[str], target: str | os.PathLike[str], *, h
     _refuse_existing(unfinished)
     half = Database(unfinished)
     try:
-        _copy(source, unfinished, mark=0)
-        if head is None:
-            with half.writing() as books:
-                for name in reading.list_datasets(books):
-                    _charge_remainder(OpenAccount(books, name))
+        back_up(source, unfinished)
+        with half.writing(restore=True) as books:
+            for name in reading.list_datasets(books) if head is None else ():
+                _charge_remainder(OpenAccount(books, name))
+            books.exec_driver_sql("PRAGMA user_version = 0")  # with the charges or not at all
         half.close()
         unfinished.rename(ledger.path)
     finally:
@@ -196,7 +193,8 @@ def _charge_remainder(opened: OpenAccount) -> None:
     if account.closed is not None or left == Sums():
         return
     # For the reader of the history; what counts is `left`, which no float has rounded.
-    curve = BoundedRange.within(order=account.filter.order, rdp=fraction_down(left.rdp))
+    shown = max(fraction_down(left.rdp), sys.float_info.min)  # only of delta may something be left
+    curve = BoundedRange.within(order=account.filter.order, rdp=shown)
     cost = Cost.of(curve, adjacency=account.adjacency, delta=fraction_down(left.delta))
     asked = charging.Asked(
         mechanism='{"name": "restored from a backup"}', purpose="what was spent since the backup is unknown"

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import MOST_RANKS, Histogram, check_max_k
@@ -18,6 +23,22 @@ LARGEST_LAW = 10**5  # outcomes that a law lists
 
 
 Value: TypeAlias = int | float | str | tuple[int, ...] | Sequence[float]  # of a declared parameter
+
+
+def plain_value(value: Any) -> Any:
+    """Return a parameter without numpy's numbers, decimals and fractions: what is described and kept is plain data."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    return tuple(map(_plain_number, value)) if isinstance(value, list | tuple) else _plain_number(value)
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Fraction | Decimal):
+        with suppress(OverflowError, ValueError):
+            return float(value)
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from cutline.errors import DomainError, ParameterError, shortened
 from cutline.histogram import MOST_RANKS, check_max_k
 from cutline.mechanisms.adaptive.joint_stable import JointStable
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
-from cutline.mechanisms.base import Mechanism, Value
+from cutline.mechanisms.base import Mechanism, Value, plain_value
 from cutline.mechanisms.closed.joint import JointEM
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.closed.permute_and_flip import PermuteAndFlip
@@ -106,7 +106,7 @@ def check_parameters(
             "Leave the candidates out." if closed else "List the candidates, or take limited-domain.",
         )
     accepted = {parameter.name for parameter in kind.parameters}
-    given = {name: value for name, value in declared.items() if value is not None}
+    given = {name: plain_value(value) for name, value in declared.items() if value is not None}
     anywhere = {parameter.name for other in MECHANISMS for parameter in other.parameters}
     unknown = sorted({*given} - accepted | {*declared} - anywhere)
     if unknown:
@@ -121,7 +121,8 @@ def check_parameters(
             "Pass k." if k is None else "Leave k out, or take another mechanism, like test-first.",
         )
     offered = {"k": k, "max_k": max_k, "candidates": candidates}
-    return kind, given | {name: value for name, value in offered.items() if name in accepted and value is not None}
+    offers = {name: plain_value(value) for name, value in offered.items() if name in accepted and value is not None}
+    return kind, given | offers
 
 
 def needs_no_bound(name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
-from cutline.errors import DomainError, ParameterError
+from cutline.errors import DomainError, ParameterError, shortened
 from cutline.histogram import BoundedHistogram, Histogram, check_bound
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
@@ -239,9 +239,10 @@ def describe_step(step: TableStep) -> dict[str, Any]:
 
 def check_parts(vote_parts: object) -> int:
     """Return in how many parts a vote is counted; raise if it is neither 1 nor 8."""
-    if isinstance(vote_parts, bool) or vote_parts not in (1, 8):
-        raise ParameterError("vote_parts must be 1 or 8", f"vote_parts={vote_parts}", "Leave it out, or take 8.")
-    return int(str(vote_parts))
+    parts = check_whole("vote_parts", vote_parts, "Leave it out, or take 8.")
+    if parts not in (1, 8):
+        raise ParameterError("vote_parts must be 1 or 8", f"vote_parts={shortened(parts)}", "Leave it out, or take 8.")
+    return parts
 
 
 def moved(max_items_per_user: int, adjacency: Adjacency) -> int:
