@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cutline.errors import CutlineError, LawTooLarge
-from cutline.histogram import ClosedHistogram, OpenHistogram
+from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
 from cutline.mechanisms.registry import MECHANISMS
 from cutline.pate.aggregators.registry import AGGREGATORS
 from cutline.privacy import Adjacency, Budget, Cost, Filter
@@ -33,7 +33,7 @@ def mechanisms(case: Case) -> None:
         "k": chance.randint(1, max(1, items - closed)),
         "max_k": max(1, items + chance.randint(0, 2)),
         "candidates": items,
-        "max_items_per_user": items,
+        "max_items_per_user": chance.randint(1, items),
         "min_k": chance.choice((1, 1, 2)),
         "target": chance.randint(1, items),
         "weight": chance.choice((0.0, 0.5, 2.0)),
@@ -51,11 +51,15 @@ def mechanisms(case: Case) -> None:
     except CutlineError:
         return  # the API target sees that refusals are in our words
     check_price(made.cost, budget, limits, words)
+    if kind.accepts("max_items_per_user"):
+        pair, counts = random_bounded(chance, items, parameters["max_items_per_user"], adjacency)
+        check_claim(made, pair, f"{words}, counts {counts}")
+        return
     first, second = random_counts(chance, items, adjacency)
     max_k = int(made.describe().get("max_k", items))
-    if kind.accepts("max_items_per_user"):
-        return  # what one user moves in bounded counts is drawn by the metamorphic suite; here only the price is held
     build = ClosedHistogram.from_counts if closed else lambda counts: OpenHistogram.from_counts(counts, max_k=max_k)
+    if closed and items == 1 and kind.domains == ("closed",):
+        return  # nothing to choose from, which such mechanisms refuse
     one, other = (build({f"item{i}": int(n) for i, n in enumerate(counts)}) for counts in (first, second))
     check_claim(made, (one, other), f"{words}, counts {first.tolist()} and {second.tolist()}")
 
@@ -102,6 +106,26 @@ def random_counts(chance: random.Random, items: int, adjacency: Adjacency) -> tu
     moves = (0, 1) if adjacency is Adjacency.ADD_REMOVE else (-1, 0, 1)
     second = np.maximum(first + np.array([chance.choice(moves) for _ in range(items)]), 0)
     return first, second
+
+
+def random_bounded(chance: random.Random, items: int, bound: int, adjacency: Adjacency) -> tuple[Any, Any]:
+    """Return two neighbouring bounded histograms: one user of a few kept items joins, or is another; and their counts."""
+    level = chance.choice((0, 1, 3, 30))
+    bounded = np.array([chance.randint(0, level + 1) for _ in range(items)])
+    full = bounded + np.array([chance.randint(0, level) for _ in range(items)])
+
+    def one_user() -> tuple[Any, Any]:
+        has = np.array([chance.randint(0, 1) for _ in range(items)])
+        kept = np.zeros(items, dtype=np.int64)
+        kept[chance.sample(np.flatnonzero(has).tolist(), min(bound, int(has.sum())))] = 1
+        return has, kept
+
+    without = (np.zeros(items, dtype=np.int64),) * 2
+    users = (without if adjacency is Adjacency.ADD_REMOVE else one_user(), one_user())
+    pairs = [(full + has, bounded + kept) for has, kept in users]
+    build = BoundedHistogram.from_counts
+    built = tuple(build(g.astype(np.int64), h.astype(np.int64), max_items_per_user=bound) for g, h in pairs)
+    return built, [(g.tolist(), h.tolist()) for g, h in pairs]
 
 
 def check_price(cost: Cost, budget: Budget, limits: Filter | None, words: str) -> None:
