@@ -62,6 +62,9 @@ def test_streams_and_exit_codes(checkins):
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert refused.stderr.startswith(b"cutline: max_k must be")
     assert command("top", checkins, "--no-such-option").returncode == 2
+    wrong = command("top", checkins, "--no-such-option", "--json")
+    assert (wrong.returncode, wrong.stderr[:7]) == (2, b"Usage: ")
+    assert json.loads(wrong.stdout)["error"]["value"].startswith("No such option: --no-such-option")
 
 
 def test_a_poor_terminal_loses_no_release(write_log):

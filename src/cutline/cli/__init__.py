@@ -16,13 +16,14 @@ from cutline.cli.answers import answer, history
 from cutline.cli.cost import cost
 from cutline.cli.custody import audit, backup, restore, upgrade
 from cutline.cli.demo import demo
-from cutline.cli.door import checked_streams
+from cutline.cli.door import checked_streams, print_json
 from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.pate import pate
 from cutline.cli.plan import plan
 from cutline.cli.top import top
 from cutline.cli.verify import verify
+from cutline.errors import CutlineError
 
 __all__ = ["app", "main"]
 
@@ -73,3 +74,10 @@ def main() -> None:
             app(prog_name="cutline")
         except KeyboardInterrupt:
             sys.exit(130)
+        except SystemExit as end:
+            # The parser tells people on standard error what is wrong with their options; programs read it here.
+            told = getattr(end.__context__, "format_message", None)
+            if told is not None and "--json" in sys.argv[1:]:
+                rule, way_out = "a command must be called as its help says", "Try it with -h."
+                print_json({"error": CutlineError(rule, told(), way_out).to_dict()})
+            raise
