@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from typer.testing import CliRunner
 
+from cutline.cli import app
 from cutline.errors import BudgetError, LedgerUnavailable, ParameterError, SchemaError, SettlementError
 from cutline.ledger import Ledger, restore
 from cutline.ledger.account import Sums, charge
@@ -240,3 +242,21 @@ def test_an_upgrade_links_everything_or_changes_nothing(ledger, url, cost, cheap
         assert after.to_dict() | {"head": before.head} == before.to_dict()
         late.reserve(cheaper, dataset="visits", mechanism=HOW, analyst="joe")
         assert late.audit(after.head).passed
+
+
+def test_no_command_repeats_a_password(new_database):
+    address = new_database()
+    with Ledger(address) as books:
+        books.create("visits", budget=BUDGET, limits=FILTER, owner="ann")
+    login = address.replace("postgres:@", "postgres:hunter2@")
+    assert login != address
+    for command in (
+        ["upgrade"],
+        ["audit"],
+        ["show"],
+        ["show", "--dataset", "visits"],
+        ["history", "--dataset", "visits"],
+    ):
+        for form in ([], ["--json"]):
+            done = CliRunner().invoke(app, ["ledger", *command, "--ledger", login, *form])
+            assert (done.exit_code, "hunter2" in done.output) == (0, False)

@@ -90,7 +90,7 @@ def restore(
     with Ledger(books) as opened:
         found = opened.audit()
     spent = "the whole remainder of every account was charged" if head is None else "as it was at the backup"
-    _tell({"restored": books, "spent": spent, "head": found.head}, as_json=as_json)
+    _tell({"restored": opened.address, "spent": spent, "head": found.head}, as_json=as_json)
 
 
 @guarded
@@ -106,7 +106,7 @@ def upgrade(books: Books, as_json: o.AsJson = False) -> None:
     with Ledger(books) as opened:
         opened.upgrade()
         found = opened.audit()
-    _tell({"upgraded": books, "head": found.head}, as_json=as_json)
+    _tell({"upgraded": opened.address, "head": found.head}, as_json=as_json)
 
 
 def _tell(facts: dict[str, str], *, as_json: bool) -> None:

@@ -60,7 +60,12 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._seen: Head | None = None  # the last link this ledger wrote
 
     def __repr__(self) -> str:
-        return f"Ledger({self._database.printable_address!r})"
+        return f"Ledger({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """Where it is, as it may be shown: without user, password and options."""
+        return self._database.printable_address
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
