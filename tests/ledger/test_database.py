@@ -291,6 +291,8 @@ def test_a_server_user_with_the_rights_that_the_docs_name(new_database, server, 
         ("ann:hunter2@host/books", "path or a URL"),
         ("books.db?password=hunter2", "path or a URL"),
         (Path("postgresql://ann:hunter2@host/books"), "path or a URL"),
+        ("postgresql:///ann:hunter2@host/books", "path or a URL"),  # the login was taken for the name
+        ("postgresql://host/books password=hunter2", "path or a URL"),
         ("postgresql://ann:one@hunter2@host/books", "path or a URL"),  # half of the password was taken for the host
         ("nul\0.db", "path or a URL"),
         ("\udc80.db", "path or a URL"),

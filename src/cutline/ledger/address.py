@@ -47,9 +47,12 @@ def parse_address(given: str | os.PathLike[str]) -> URL:
 def _read_url(address: str) -> URL | None:
     """Return the parts of a URL, or None. With two @ the parser would take a part of a password for the host."""
     try:
-        return make_url(address) if address.isprintable() and address.count("@") <= 1 else None
+        url = make_url(address) if address.isprintable() and address.count("@") <= 1 else None
     except (ArgumentError, ValueError):
         return None
+    # A slash too many makes a name of the login: postgresql:///ann:password@host/books.
+    login = url is not None and url.drivername.startswith("postgres") and re.search(r"[@:=\s]", url.database or "")
+    return None if login else url
 
 
 # What a mistyped URL or a list of connection parameters looks like; a file of such a name can be given as sqlite:///name.
