@@ -119,8 +119,9 @@ def test_a_callers_hint_is_public_and_says_so(books):
     for others in ({"k": 5}, {"mechanism": "table-threshold", "max_items_per_user": 3}):
         with pytest.raises(ParameterError, match="whose end is found"):
             cutline.quote(ledger=books, dataset="visits", hint=7, **others)
-    with pytest.raises(BudgetError, match="Leave the hint out"):
-        ask(books, hint=7, share="2/3")
+    for alone in ({"share": "2/3"}, {"epsilon": 0.9}):
+        with pytest.raises(BudgetError, match="a budget of one release.* Leave the hint out"):
+            ask(books, hint=7, **alone)
 
 
 def test_counts_come_with_a_hinted_list(books):

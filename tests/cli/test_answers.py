@@ -10,6 +10,7 @@ import pytest
 
 from cutline.errors import LedgerUnavailable
 from cutline.ledger import Ledger
+from cutline.privacy import Adjacency, BoundedRange, Cost
 
 NAMES = ["--user", "user_id", "--item", "venue"]
 COLUMNS = [*NAMES, "--test", "paper"]  # its calibration takes no search
@@ -78,6 +79,15 @@ def test_history_says_who_asked_what_and_why(run, top, books, checkins, monkeypa
     assert "5.0 %" in told
     assert "answer kept; printed on page 3" in told
     assert not any(word in told for word in ("rdp", "delta", "order"))
+
+
+def test_a_question_in_other_words_does_not_stop_the_history(run, books):
+    cost = Cost.of(BoundedRange(epsilon=0.01), adjacency=Adjacency.ADD_REMOVE)
+    with Ledger(books[1]) as ledger:
+        for question in ({"kind": "labels"}, {"item": 7, "where": ["x"]}, {"kind": ["top"]}):
+            ledger.reserve(cost, dataset="visits", mechanism={}, question=question)
+    done = run("ledger", "history", *books)
+    assert (done.exit_code, done.stdout.count("charged in full")) == (0, 3)
 
 
 def test_an_account_speaks_of_questions_and_shares(run, top, books):

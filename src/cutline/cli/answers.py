@@ -98,7 +98,7 @@ def _question(entry: Entry) -> str:
     """Return what was asked in a few words."""
     asked, name = entry.question or {}, str(entry.mechanism.get("name", "?"))
     if asked.get("kind") == "labels":
-        words = f"labels of {asked['queries']} queries"
+        words = f"labels of {asked.get('queries', '?')} queries"
     elif asked.get("item"):
         number = f" {entry.mechanism['k']}" if "k" in entry.mechanism else ""
         by = f" by {asked['by']}" if asked.get("by") else ""

@@ -106,8 +106,8 @@ class HintedTopK(Mechanism):
         if limits is None or budget.releases < 2:
             raise BudgetError(
                 "a hint is tested beside what a release costs anyway, which a ledger gives back if the hint passes",
-                "no ledger" if limits is None else "a share of more than half of the account",
-                "Leave the hint out.",
+                "no ledger" if limits is None else "a budget of one release, which two steps do not fit in",
+                "Leave the hint out." if limits is None else "Leave the hint out, or plan at least two releases.",
             )
         check_limits(budget, limits)
         adjacency = Adjacency(adjacency)
