@@ -65,7 +65,7 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         all; for mechanisms that need such a bound, which then find more of a long tail.
     vote_parts
         8 for bounded counts in eighths of a vote: a user with more items than the bound gives each of them less, instead of
-        keeping only some. So far for ready counts.
+        keeping only some.
     counts
         Also release noisy counts of the set, for a fifth of the Rényi allowance: of all users, or with ``"bounded"`` of users
         after the bound, whose noise grows with ``max_items_per_user`` and not with the set.

@@ -100,6 +100,27 @@ def test_every_user_with_and_without_limits_and_candidates(limit, candidates):
     assert find_violations(trial, ROWS) == []
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv.gz", "json", "arrow", "pandas-object", "polars-category"])
+def test_with_a_bound_one_user_changes_the_items_they_would_keep_if_they_were_alone(kind, tmp_path):
+    source = build(kind, tmp_path)
+    for bound, limit in ((2, None), (1, 2)) if kind == "arrow" else ((2, 2),):
+        trial = Trial(build=source, groups=GROUPS[:3], max_groups_per_user=limit, max_items_per_user=bound)
+        assert find_violations(trial, [*ROWS, *ROWS[:9]], leaving=USERS[: 4 if kind == "arrow" else 1]) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda rows: [row for row in rows if row[1] != "tea" or len({user for user, _, _ in rows}) % 2],
+        lambda rows: [(user, item if len(rows) % 2 else f"{item} ", group) for user, item, group in rows],
+        lambda rows: [(f"{user} {len(rows)}" if user == "ann" else user, item, g) for user, item, g in rows],
+    ],
+)
+def test_bounded_counts_in_which_others_decide_are_found(wrong):
+    trial = Trial(build=lambda rows: arrow(wrong(rows)), groups=GROUPS[:2], max_items_per_user=1)
+    assert find_violations(trial, ROWS)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

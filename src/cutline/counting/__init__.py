@@ -4,12 +4,13 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 
     ask ── bind ── Log.count         count, count_by and check are these three in one call
      │      │         │
-     │      │         └ what leaves an engine, in the shape of a mechanism's input
+     │      │         └ what leaves an engine, in the shape of a mechanism's input; kept: by rank, when it is asked for
      │      └ engines                all have one shape, Votes
      │          duck                 files and tables in memory, on a private DuckDB:
      │            files, frames          what the rows are, which columns they declare, and which cells can be read
      │            text_files, records    the same for CSV and JSON
      │            votes, lists, where    which rows count, under which names, and the counting itself
+     │            bounded                the same with a bound on items per user
      │            engine                 one DuckDB, shut off, its errors replaced, its files on disk gone at the end
      │          spark, ibis          DataFrames of Spark and tables of Ibis, counted where they are
      └ question                      what is asked; public, and checked before a log is opened
@@ -18,9 +19,8 @@ r"""From a log of (user, item) rows to counts of distinct users per item; the on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Any, Protocol, Unpack
 
 import numpy as np
@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.counting.engines.duck.votes import bind_table, open_table
+from cutline.counting.kept import Kept, bounded_histograms, closed_histograms
 from cutline.counting.question import Columns, Progress, Question, ask, group_by
 from cutline.errors import ParameterError
 from cutline.histogram import (
@@ -39,7 +40,6 @@ from cutline.histogram import (
     check_max_k,
     read_counts,
 )
-from cutline.ranking import Ranked, RankedIndices, tally
 
 __all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
 
@@ -52,6 +52,9 @@ class Votes(Protocol):
 
     def tally(self, progress: Progress | None = None, /) -> tuple[Any, Any]:
         """Return pyarrow tables: the candidates' places in the items' own order, and positive counts (g, place, n)."""
+
+    def keep(self, progress: Progress | None = None, /) -> Kept:
+        """Count with the question's bound on items per user and without; the counts stay in the engine."""
 
 
 class Log(Protocol):
@@ -80,13 +83,13 @@ def bind(source: object, question: Question) -> Log:
         raise ParameterError("format is for files", repr(question.format), "Leave it out.")
     if isinstance(source, tuple):
         return _bind_pair(source, question)
-    if question.max_items_per_user is not None:
-        raise ParameterError(
-            "a bound on items per user takes a pair of ready counts",
-            type(source).__name__,
-            "Pass (full, bounded), or leave max_items_per_user out.",
-        )
     if isinstance(source, Mapping | np.ndarray):
+        if question.max_items_per_user is not None:
+            raise ParameterError(
+                "with a bound on items per user, ready counts are a pair",
+                type(source).__name__,
+                "Pass (full, bounded), or leave max_items_per_user out.",
+            )
         return _bind_counts(source, question)
     votes: Votes
     kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(source).__mro__}
@@ -272,11 +275,18 @@ class _EngineLog:
 
     def count(self, max_k: int, progress: Progress | None = None) -> list[Histogram]:
         check_max_k(max_k)
-        groups, candidates = self.question.group_count, self.question.candidates
+        groups, candidates, bound = (
+            self.question.group_count,
+            self.question.candidates,
+            self.question.max_items_per_user,
+        )
+        if bound is not None:
+            parts = self.question.vote_parts or 1
+            return bounded_histograms(self.votes.keep(progress), groups=groups, max_items_per_user=bound, parts=parts)
         if candidates is None:
             return _open_histograms(self.votes.top(int(max_k), progress), groups=groups, max_k=int(max_k))
         order, counted = self.votes.tally(progress)
-        return _closed_histograms(candidates, order=order, counted=counted, groups=groups)
+        return closed_histograms(candidates, order=order, counted=counted, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -341,57 +351,3 @@ def _open_histograms(rows: Iterable[Sequence[Any]], *, groups: int, max_k: int) 
         counts[group, len(items[group])] = count
         items[group].append(item)
     return [OpenHistogram(items=tuple(items[g]), counts=counts[g], max_k=max_k) for g in range(groups)]
-
-
-def _closed_histograms(candidates: Sequence[Item], *, order: Any, counted: Any, groups: int) -> list[Histogram]:
-    """Return one histogram per group; the positive counts are of one reading of the log, and are ranked when somebody looks.
-
-    ``order`` is a pyarrow table ``place``, the places of the candidates in the items' own order, and ``counted`` one of
-    ``g, place, n``, the positive counts.
-    """
-    places = order.column("place").to_numpy()
-    own_ranks = np.empty(len(candidates), dtype=np.intp)
-    own_ranks[places] = np.arange(len(candidates))
-    group_of, place_of, counts = (counted.column(name).to_numpy() for name in ("g", "place", "n"))
-    by_group = np.argsort(group_of, kind="stable")
-    members = np.split(by_group, np.searchsorted(group_of[by_group], np.arange(1, groups)))
-    tallies = [_tally_all(counts[part], len(candidates)) for part in members]
-
-    # There is room for the order of one group: that of whoever looked last.
-    @lru_cache(maxsize=1)
-    def rank(group: int) -> RankedIndices:
-        in_own_order = np.zeros(len(candidates), dtype=np.int64)
-        in_own_order[own_ranks[place_of[members[group]]]] = counts[members[group]]
-        return RankedIndices(in_own_order, *tallies[group])
-
-    return [
-        ClosedHistogram(
-            items=_RankedCandidates(candidates, places, partial(rank, group)),
-            values=values,
-            multiplicities=multiplicities,
-        )
-        for group, (values, multiplicities) in enumerate(tallies)
-    ]
-
-
-def _tally_all(counts: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct counts of ``size`` candidates and their multiplicities, from those counts that are positive."""
-    values, multiplicities = tally(counts)
-    if size == len(counts):
-        return values, multiplicities
-    return np.append(values, 0), np.append(multiplicities, size - len(counts))
-
-
-class _RankedCandidates(Ranked):
-    """The candidates of one group by rank, from the rank of each in the items' own order."""
-
-    __slots__ = ("_candidates", "_places", "_rank")
-
-    def __init__(self, candidates: Sequence[Item], places: IntArray, rank: Callable[[], RankedIndices]) -> None:
-        self._candidates, self._places, self._rank = candidates, places, rank
-
-    def __len__(self) -> int:
-        return len(self._candidates)
-
-    def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
-        return tuple(self._candidates[self._places[index]] for index in self._rank().take(ranks))

@@ -20,6 +20,12 @@ from cutline.histogram import Item, check_bound
 Progress = Callable[[float], None]
 
 FORMATS = ("parquet", "csv", "tsv", "json", "jsonl")  # of files
+# Of a user with more items than max_items_per_user, those are kept for which (x + a) (y + b) modulo PRIME is smallest, equals
+# in the items' own order. a and b are the first and the second DIGITS hexadecimal digits of the SHA-256 of the user's text
+# after a fixed salt, x and y those of the item's: nothing but this user's rows decides, and no sum or product overflows.
+SALTS = {"u": "cutline user ", "i": "cutline item "}
+DIGITS = 7
+PRIME = 2**31 - 1
 QUERY_NAMES = {"user": "u", "item": "i", "by": "b"}  # what the column of each role is called in the engines' queries
 
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -145,6 +151,19 @@ def check_parts(vote_parts: object, bound: int | None) -> int | None:
             "vote_parts must be 1 or 8, and goes with max_items_per_user", f"vote_parts={vote_parts}", "Leave it out."
         )
     return 8 if vote_parts == 8 else None
+
+
+def vote_limits(bound: int, parts: int) -> list[int]:
+    """Return, for each part of a vote, up to how many items a user may have to give it to each of them.
+
+    Of n items each gets ``min(parts, isqrt(parts^2 bound // n))`` parts, and ``isqrt(a // n) >= j`` if ``n <= a // j^2``.
+
+    Examples
+    --------
+    >>> vote_limits(10, 8)
+    [640, 160, 71, 40, 25, 17, 13, 10]
+    """
+    return [parts**2 * bound // part**2 for part in range(1, parts + 1)]
 
 
 def group_by(

