@@ -120,7 +120,7 @@ def test_a_callers_hint_is_public_and_says_so(books):
         with pytest.raises(ParameterError, match="whose end is found"):
             cutline.quote(ledger=books, dataset="visits", hint=7, **others)
     for alone in ({"share": "2/3"}, {"epsilon": 0.9}):
-        with pytest.raises(BudgetError, match="a budget of one release.* Leave the hint out"):
+        with pytest.raises(BudgetError, match=r"a budget of one release.* Leave the hint out"):
             ask(books, hint=7, **alone)
 
 
