@@ -38,6 +38,7 @@ reproduce: $(VENV)/extras.done  ## the paper's experiments on the data in CUTLIN
 bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/count_duckdb.py
+	$(BIN)/python benchmarks/count_bounded.py
 	$(BIN)/python benchmarks/scale/run.py --rows 10000000 --repeats 3 --no-write
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/exact_rule.py

@@ -36,6 +36,7 @@ from cutline.payment import Answer, Payment, Terms, agree_terms
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Release, describe_cost, digest_items, state_guarantee
 from cutline.sampling import Source
+from cutline.termination import clean_termination
 
 
 class Work(ABC, Generic[Answer]):
@@ -151,8 +152,10 @@ class Quote(Generic[Answer]):
                 return kept
             bound = self.work.bind(source)  # a typo in a name is refused before it costs anything
             reservation = self.terms.pay(self.cost, mechanism=self.mechanism, question=question)
-            counted = self.work.count(bound, progress)
-            answer = self.work.draw(counted, self.terms.rng)
+            with clean_termination():
+                counted = self.work.count(bound, progress)
+                answer = self.work.draw(counted, self.terms.rng)
+                del counted  # an engine that keeps it is open until then
             return self.terms.settle(reservation, answer)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:

@@ -8,7 +8,7 @@ differs (a count array, an engine that has counted, a longer ranking), what one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, overload
 
 import numpy as np
@@ -46,6 +46,10 @@ class Ranked(ABC, Sequence[Hashable]):
     @abstractmethod
     def take(self, ranks: Iterable[int]) -> tuple[Hashable, ...]:
         """Return the items at these ranks, which exist, in one look-up."""
+
+    def remembered(self) -> Mapping[int, Hashable]:
+        """Return items that were looked up before, by rank, as far as they were kept."""
+        return {}
 
     @overload
     def __getitem__(self, index: int) -> Hashable: ...

@@ -17,6 +17,7 @@ from cutline import quote, top
 from cutline.counting import ask, bind, check, count, count_by
 from cutline.counting.kept import bounded_histograms
 from cutline.errors import ParameterError
+from cutline.mechanisms.noisy_counts import NoisyCounts, with_counts
 from cutline.mechanisms.open.find_then_choose import FindThenChoose
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
@@ -97,6 +98,10 @@ def test_names_leave_the_engine_only_when_they_go_out():
     release = mechanism.release(histogram, rng=SeededSource(0))
     assert release.items < {f"top {n}" for n in range(4)}
     assert kept.asked == [[(900, place) for place in range(4)]]  # once, names and full counts together
+    noisy = NoisyCounts.calibrate(Budget(epsilon=9.0, delta=1e-6), max_k=3)
+    counts = with_counts(release, histogram, noisy, rng=SeededSource(0)).counts
+    assert all(abs(n - 900) < 20 for n in counts.values())
+    assert len(kept.asked) == 1
 
 
 def test_an_engine_is_open_as_long_as_its_counts_and_leaves_nothing():

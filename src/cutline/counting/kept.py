@@ -67,6 +67,9 @@ class _KeptItems(Ranked):
     def take(self, ranks: Iterable[int]) -> tuple[Item, ...]:
         return tuple(item for item, _ in self._look_up(ranks))
 
+    def remembered(self) -> dict[int, Item]:
+        return {rank: item for rank, (item, _) in self._found.items()}
+
     def full_counts(self, ranks: Iterable[int]) -> IntArray:
         """Return the full counts of the items at these ranks."""
         return np.array([count for _, count in self._look_up(ranks)], dtype=np.int64)

@@ -18,6 +18,7 @@ from cutline.mechanisms.calibration import INSIDE, check_limits
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp
+from cutline.ranking import Ranked
 from cutline.release import Release
 from cutline.sampling import Source, resolve
 from cutline.sampling.noise import check_sigma, discrete_gaussian
@@ -264,11 +265,13 @@ def count_bound(counts: bool | str, max_items_per_user: int | None, adjacency: A
 
 def _ranks(histogram: Histogram, items: list[Item]) -> dict[Item, int]:
     """Find the ranks of some items from the top, in growing chunks: a lazy list of names is asked for no more than needed."""
-    wanted, found = set(items), dict[Item, int]()
+    wanted = set(items)
+    # What has gone out was looked up: those names are asked for no second time, and no others beside them.
+    seen = histogram.items.remembered() if isinstance(histogram.items, Ranked) else {}
+    found = {item: rank for rank, item in seen.items() if item in wanted}
     start, size, end = 0, max(_CHUNK, len(items)), len(histogram.items)
     while start < end and len(found) < len(wanted):
-        for rank, item in enumerate(histogram.items[start : start + size], start=start):
-            if item in wanted:
-                found[item] = rank
+        names = enumerate(histogram.items[start : start + size], start=start)
+        found |= {item: rank for rank, item in names if item in wanted}
         start, size = start + size, 2 * size
     return found

@@ -17,13 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from cutline.counting import count
-from cutline.counting.engines.duck.engine import clean_termination, spill_directory
+from cutline.counting.engines.duck.engine import spill_directory
+from cutline.termination import clean_termination
 from cutline.errors import CutlineError, EngineError, SourceError
 
 # Holds a spill directory with something in it inside a running query, and says so.
 CHILD = """
 import sys
-from cutline.counting.engines.duck.engine import Engine, clean_termination, spill_directory
+from cutline.counting.engines.duck.engine import Engine, spill_directory
+from cutline.termination import clean_termination
 with clean_termination(), spill_directory() as spill, Engine(spill=spill) as engine:
     (spill / "page").write_text("private")
     print(spill, flush=True)

@@ -107,6 +107,32 @@ def test_a_signal_in_the_middle_of_a_count_leaves_nothing(log, tmp_path, argumen
     assert left(tmp_path) == []
 
 
+STOPPED = """
+import os, signal, sys
+from cutline import top
+from cutline.sampling import SeededSource
+
+class Stopping(SeededSource):
+    def words(self, n):
+        os.kill(os.getpid(), int(sys.argv[2]))
+        return super().words(n)
+
+top(sys.argv[1], user="user", item="day", max_items_per_user=2, rng=Stopping(0))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_draw_leaves_nothing_of_counts_that_are_kept(log, tmp_path, number):
+    stopped = subprocess.run(
+        [sys.executable, "-c", STOPPED, str(log), str(int(number))],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        check=False,
+    )
+    assert stopped.returncode == -number
+    assert left(tmp_path) == []
+
+
 def test_what_a_killed_count_leaves_goes_at_the_next_start_and_its_charge_stays(log, tmp_path, monkeypatch):
     budget = Budget(epsilon=1.0, delta=1e-6, releases=3)
     books, scratch = str(tmp_path / "books.db"), tmp_path / "scratch"

@@ -5,9 +5,10 @@ DuckDB's error messages quote cells (``Could not convert string 'Alice ...'``). 
 error is raised outside the ``except`` block, so neither ``__cause__`` nor ``__context__`` keeps the old one.
 
 Pages that do not fit in memory are raw private data. They go to a fresh 0700 directory under a 0700 root of this user,
-removed however the count ends. By default SIGTERM would end the process on the spot, so while counting it unwinds first;
-SIGINT needs nothing of the kind, because Python turns it into KeyboardInterrupt. A process killed outright leaves its
-directory behind, and the next count removes it: each directory holds a locked file, and the lock dies with its process.
+removed however the count ends, or with its counts if they are kept. By default SIGTERM would end the process on the spot, so
+while counting it unwinds first (`cutline.termination`); SIGINT needs nothing of the kind, because Python turns it into
+KeyboardInterrupt. A process killed outright leaves its directory behind, and the next count removes it: each directory holds a
+locked file, and the lock dies with its process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import glob
 import math
 import os
 import shutil
-import signal
 import stat
 import tempfile
 import threading
@@ -27,10 +27,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from cutline.errors import EngineError
+from cutline.termination import before_termination
 
 if TYPE_CHECKING:
     import duckdb
@@ -262,36 +262,6 @@ def _sentence(names: set[str]) -> EngineError:
     return EngineError(rule, "", way_out)
 
 
-class _Terminated(BaseException):
-    """SIGTERM has arrived; carried up through every ``finally``."""
-
-
-@contextmanager
-def clean_termination() -> Iterator[None]:
-    """Let SIGTERM unwind the block before it ends the process as usual.
-
-    A handler that the program installed itself is left alone.
-    """
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not ours:
-        yield
-        return
-    arrived = False
-
-    def handler(_number: int, _frame: FrameType | None) -> None:
-        nonlocal arrived
-        arrived = True
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if arrived:  # also when something swallowed the exception
-            signal.raise_signal(signal.SIGTERM)
-
-
 @contextmanager
 def spill_directory() -> Iterator[Path]:
     """Make a private directory, first removing those of dead processes; remove it at the end."""
@@ -302,7 +272,8 @@ def spill_directory() -> Iterator[Path]:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        yield path
+        with before_termination(lambda: _remove(path)):
+            yield path
     finally:
         _remove(path)
         os.close(lock)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cutline.counting.engines.duck.bounded import DuckKept, count_bounded
-from cutline.counting.engines.duck.engine import Engine, check_root, clean_termination, spill_directory
+from cutline.counting.engines.duck.engine import Engine, check_root, spill_directory
 from cutline.counting.engines.duck.files import open_files
 from cutline.counting.engines.duck.frames import frame_of
 from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, WHOLE, PublicList, match_list
 from cutline.counting.engines.duck.where import parse_where
 from cutline.counting.question import QUERY_NAMES, Grouping, Progress, Question, check_present
 from cutline.errors import ColumnTypeError, SourceError, WhereError
+from cutline.termination import clean_termination
 
 _FLOAT = frozenset({"FLOAT", "DOUBLE"})
 _PLAIN = frozenset({*WHOLE.values(), "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "TIME", "UUID"})
