@@ -18,8 +18,8 @@ import pytest
 
 from cutline.counting import count
 from cutline.counting.engines.duck.engine import spill_directory
-from cutline.termination import clean_termination
 from cutline.errors import CutlineError, EngineError, SourceError
+from cutline.termination import clean_termination
 
 # Holds a spill directory with something in it inside a running query, and says so.
 CHILD = """
