@@ -8,21 +8,22 @@ that fails. Every draw follows the exact law of the release it stands for; every
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from cutline import Ledger
 from cutline.arrays import FloatArray
 from cutline.histogram import OpenHistogram
-from cutline.ledger.account import charge
-from cutline.ledger.charging import usual_filter
 from cutline.mechanisms import StableTopK
 from cutline.mechanisms.adaptive.hinted import HintedTopK
 from cutline.mechanisms.one_gap import one_gap
-from cutline.privacy import Budget, Filter
+from cutline.privacy import Budget, Cost, Filter
 from experiments.figures import BLUE, GREY, INK, ORANGE, Figure
 from experiments.report import StudyReport, Table
 from experiments.trials import Setting, mean_and_error, run_cells
@@ -101,9 +102,11 @@ def counts_on(day: int) -> OpenHistogram:
 
 @lru_cache(maxsize=1)
 def account() -> tuple[Budget, Filter]:
-    """Return the account: its budget, and the limits a ledger would keep."""
+    """Return the account: its budget, and the limits that a ledger keeps for it."""
     budget = Budget(epsilon=EPSILON, delta=DELTA, releases=DAYS)
-    return budget, usual_filter(budget)
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "books.db") as ledger:
+        ledger.create("list", budget=budget, owner="the study")
+        return budget, ledger.show("list").filter
 
 
 @lru_cache(maxsize=64)
@@ -134,9 +137,8 @@ def publish(case: StudyCase, seed: int) -> Course:
     rng = np.random.default_rng(seed)
     _, limits = account()
 
-    def part(cost: Any) -> float:
-        spent = charge(cost, limits.order)
-        return max(float(spent.rdp) / limits.rdp, float(spent.delta) / limits.delta)
+    def part(cost: Cost) -> float:
+        return max(cost.rdp(limits.order) / limits.rdp, cost.delta / limits.delta)
 
     first, test = part(chooser(FIRST).cost), part(hinted(1).test.cost(hinted(1).adjacency))
     choose = part(chooser(SHARE if case.hinted else DAYS).cost)
