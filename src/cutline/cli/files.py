@@ -17,7 +17,11 @@ def check_plot(path: Path) -> None:
     """Refuse a figure that could not be written; after the release it would be too late."""
     if path.suffix.lower() not in _FIGURES:
         raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png.")
-    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+    try:
+        writable = not path.is_dir() and os.access(path if path.exists() else path.absolute().parent, os.W_OK)
+    except (OSError, ValueError):  # a name that is too long
+        writable = False
+    if not writable:
         raise ParameterError("a figure must go where it can be written", f"{str(path)!r}", "Choose another path.")
     from cutline.plots import load_matplotlib
 

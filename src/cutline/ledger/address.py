@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from cutline.errors import ParameterError
 
+_LONGEST = 255 - len("-journal")  # bytes of a file's name, with what SQLite adds to it
 _ADDRESSES = "Write it like books.db, sqlite:///books.db or postgresql://host/database."
 
 
@@ -41,6 +42,11 @@ def parse_address(given: str | os.PathLike[str]) -> URL:
     if memory:
         raise ParameterError("a ledger must outlive its process", "a database in memory", "Give the path of a file.")
     _check_options(url)
+    if (
+        max(len(os.fsencode(part)) for part in (url.database or "").split("/")) > _LONGEST
+        or len(address) > 4 * _LONGEST
+    ):
+        raise ParameterError("a ledger's path must be one that a disk can hold", "one that is too long", _ADDRESSES)
     return url
 
 

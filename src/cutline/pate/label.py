@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cutline.arrays import IntArray
 from cutline.counting.question import Progress
-from cutline.errors import ParameterError, UnsettledError, shortened
+from cutline.errors import ParameterError, UnsettledError
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.ballots import check_ballots, check_scores
@@ -219,10 +219,6 @@ def quote_labels(
     **paying: Unpack[Payment],
 ) -> LabelQuote:
     """Settle everything public about a batch of labels; the parameters are those of `label`, and no vote is read."""
-    if not isinstance(aggregator, str | Aggregator):
-        raise ParameterError(
-            "an aggregator is given by its name, or made", shortened(aggregator), "Try aggregator='optimal-vote'."
-        )
     own = None if isinstance(aggregator, str) else _check_made_for(aggregator, teachers=teachers, labels=labels)
     # Not the dataset's: an account of users who join or leave says nothing about a ballot, which a record changes arbitrarily.
     asked = paying.get("adjacency")
