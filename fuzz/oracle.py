@@ -8,7 +8,7 @@ epsilon is beaten by an attack is optimistic; `divergence` is the Rényi curve i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import singledispatch
@@ -29,6 +29,7 @@ from cutline.privacy import (
     Pure,
 )
 from cutline.privacy.curves.pure import OneOrder
+from cutline.privacy.curves.weighted_table import WeightedTable
 
 
 def digits() -> AbstractContextManager[None]:
@@ -145,10 +146,20 @@ def _(curve: GaussianBit) -> Iterator[Attack]:
 
 @attacks.register
 def _(curve: BitTable) -> Iterator[Attack]:
-    size = len(curve.values)
-    for i in sorted({0, 1, size // 4, size // 2, 3 * size // 4, size - 3, size - 2}):
-        if 0 <= i < size - 1 and 0 < curve.values[i] < curve.values[i + 1] < 1:
-            yield Coins.of(curve.values[i + 1], curve.values[i])
+    return _steps(curve.values, apart=1)
+
+
+@attacks.register
+def _(curve: WeightedTable) -> Iterator[Attack]:
+    return _steps(curve.values, apart=curve.parts)  # a whole vote for one item
+
+
+def _steps(values: Sequence[float], *, apart: int) -> Iterator[Attack]:
+    """Yield some neighbouring coins of a table, from its start to its end."""
+    size = len(values)
+    for i in sorted({0, 1, size // 4, size // 2, 3 * size // 4, size - 2 - apart, size - 1 - apart}):
+        if 0 <= i < size - apart and 0 < values[i] < values[i + apart] < 1:
+            yield Coins.of(values[i + apart], values[i])
 
 
 def divergence(curve: Curve, order: float) -> mpf:

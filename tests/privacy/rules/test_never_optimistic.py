@@ -26,6 +26,7 @@ from cutline.privacy import (
 from cutline.privacy.curves.base import Profiled, known_kinds
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.curves.pure import OneOrder
+from cutline.privacy.curves.weighted_table import WeightedTable
 from cutline.privacy.rules.rdp import epsilon_from_rdp, epsilon_from_rdp_classic, rdp_within, remaining_delta
 from cutline.privacy.rules.registry import PLANNED_RULES, RULES
 from fuzz.oracle import Normals, delta_at, digits, divergence, one_profile, profile_of
@@ -47,6 +48,7 @@ CURVES = [
     *(GaussianBit(sigma=s, offset=4.0, reach=1) for s in (1e6, 1e12)),
     *(BitTable.stability(order=a, rdp=r, delta=d) for a, r, d in ((8.0, 0.01, 1e-9), (60.0, 3.0, 1e-200), (2.0, 9.0, 0.5))),
     BitTable.voting(order=8.0, rdp=0.05, teachers=51),
+    *(WeightedTable.stability(order=a, rdp=r, delta=d) for a, r, d in ((8.0, 0.01, 1e-9), (2.0, 3.0, 0.1))),
 ]  # fmt: skip
 
 
