@@ -49,9 +49,13 @@ def test_a_bound_that_nobody_reaches_changes_nothing():
 
 
 @pytest.mark.parametrize("bound", [1, 3, 1500])
-def test_the_frugal_way_keeps_the_same_items(bound):
+def test_slices_of_users_keep_the_same_items(bound, monkeypatch):
     source = table([*ROWS, *((99, f"only {n}") for n in range(2000))])
-    assert shown(counted(source, bound, memory_limit="200MB")) == shown(counted(source, bound))
+    at_once = shown(counted(source, bound))
+    monkeypatch.setattr("cutline.counting.engines.duck.bounded._AT_ONCE", 50)
+    assert shown(counted(source, bound)) == at_once
+    monkeypatch.setattr("cutline.counting.engines.duck.bounded._HEAP", 0)
+    assert shown(counted(source, bound, memory_limit="60MB")) == at_once
 
 
 def test_every_item_of_a_user_is_kept_as_often_as_any_other():

@@ -16,6 +16,8 @@ from cutline.counting.question import DIGITS, PRIME, SALTS, vote_limits
 from cutline.histogram import Item
 
 _HEAP = 1000  # bounds up to this are kept in a heap per user; DuckDB's own limit is a million
+# Heaps and sorts are not spilled, so about a million pairs are ranked at a time; each time all pairs are passed once.
+_AT_ONCE, _MOST_SLICES = 2**20, 64
 _MASK = 2**32 - 1
 # The chance of a pair, and below it the item's place in the items' own order: no two items of a user are equal.
 _ORDERED = f"((((x + a) * (y + b)) % {PRIME}) << 32) | place"
@@ -49,10 +51,10 @@ class DuckKept:
         return {(int(value), int(place)): (item, int(count)) for value, place, item, count in found}
 
 
-def count_bounded(engine: Engine, source: str, *, grouped: bool, bound: int, parts: int, frugal: bool) -> None:
+def count_bounded(engine: Engine, source: str, *, grouped: bool, bound: int, parts: int) -> None:
     """Count distinct pairs (i, u), or triples (g, i, u), into the table ``bounded`` of bounded counts h and full counts n.
 
-    ``parts`` above 1 weighs votes instead of keeping some. ``frugal`` is for a limited memory: what is ranked can be spilled.
+    ``parts`` above 1 weighs votes instead of keeping some.
     """
     group = "g, " if grouped else ""
     engine.run(f"CREATE TEMP TABLE pairs AS SELECT {group}i, u FROM {source}", until=0.7)
@@ -71,7 +73,7 @@ def count_bounded(engine: Engine, source: str, *, grouped: bool, bound: int, par
             until=0.95,
         )
     else:
-        _move_kept(engine, group, bound=bound, heap=bound <= _HEAP and not frugal)
+        _move_kept(engine, group, bound=bound)
     place = "g" if grouped else "0"
     engine.run(
         f"CREATE TEMP TABLE bounded AS SELECT {place} AS g, i, CAST(h AS BIGINT) AS h, n FROM ("
@@ -83,7 +85,7 @@ def count_bounded(engine: Engine, source: str, *, grouped: bool, bound: int, par
         engine.run(f"DROP TABLE {table}")
 
 
-def _move_kept(engine: Engine, group: str, *, bound: int, heap: bool) -> None:
+def _move_kept(engine: Engine, group: str, *, bound: int) -> None:
     """Count into ``moved`` the users with more items than the bound, of each item: all (n), and those who keep it (kept)."""
     engine.run(f"CREATE TEMP TABLE users AS SELECT {group}u, {_hashed('u', 'a', 'b')} FROM busy")
     engine.run(
@@ -95,19 +97,28 @@ def _move_kept(engine: Engine, group: str, *, bound: int, heap: bool) -> None:
         f"CREATE TEMP TABLE items AS SELECT i, place, {_hashed('i', 'x', 'y')} "
         "FROM (SELECT i, row_number() OVER (ORDER BY i) AS place FROM (SELECT DISTINCT i FROM theirs))"
     )
-    joined = f"FROM pairs JOIN users USING ({group}u) JOIN items USING (i)"
-    if heap:
-        lowest = f"SELECT {group}min({_ORDERED}, {bound}) AS lowest {joined} GROUP BY {group}u"
-        kept = f"SELECT {group}unnest(lowest) & {_MASK} AS place FROM ({lowest})"
-    else:
-        place = f"row_number() OVER (PARTITION BY {group}u ORDER BY {_ORDERED})"
-        kept = f"SELECT {group}place {joined} QUALIFY {place} <= {bound}"
+    engine.run(f"CREATE TEMP TABLE choices AS SELECT {group}place, 0 AS kept FROM theirs JOIN items USING (i) LIMIT 0")
+    ((ranked,),) = engine.rows("SELECT CAST(sum(n) AS BIGINT) FROM theirs")
+    slices = min(ranked // _AT_ONCE + 1, _MOST_SLICES)
+    for part in range(slices):
+        own = f"(SELECT * FROM users WHERE a % {slices} = {part})"
+        joined = f"FROM pairs JOIN {own} USING ({group}u) JOIN items USING (i)"
+        if bound <= _HEAP:
+            lowest = f"SELECT {group}min({_ORDERED}, {bound}) AS lowest {joined} GROUP BY {group}u"
+            kept = f"SELECT {group}unnest(lowest) & {_MASK} AS place FROM ({lowest})"
+        else:
+            place = f"row_number() OVER (PARTITION BY {group}u ORDER BY {_ORDERED})"
+            kept = f"SELECT {group}place {joined} QUALIFY {place} <= {bound}"
+        engine.run(
+            f"INSERT INTO choices SELECT {group}place, count(*) AS kept FROM ({kept}) GROUP BY {group}place",
+            until=0.85 + 0.1 * (part + 1) / slices,
+        )
     engine.run(
         f"CREATE TEMP TABLE moved AS SELECT {group}i, theirs.n AS n, kept FROM theirs JOIN items USING (i) "
-        f"LEFT JOIN (SELECT {group}place, count(*) AS kept FROM ({kept}) GROUP BY ALL) USING ({group}place)",
-        until=0.95,
+        f"LEFT JOIN (SELECT {group}place, sum(kept) AS kept FROM choices GROUP BY {group}place) USING ({group}place)",
+        until=0.96,
     )
-    for table in ("users", "theirs", "items"):
+    for table in ("users", "theirs", "items", "choices"):
         engine.run(f"DROP TABLE {table}")
 
 

@@ -114,7 +114,6 @@ class DuckVotes:
                 grouped=grouping is not None,
                 bound=self.question.max_items_per_user or 1,
                 parts=self.question.vote_parts or 1,
-                frugal=self.question.memory_limit is not None,
             )
             engine.report_end()
             return DuckKept(engine=engine, closing=stack.pop_all())
