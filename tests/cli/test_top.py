@@ -199,6 +199,16 @@ def test_a_plot_is_written_and_said_on_standard_error(run, checkins, tmp_path):
     assert "Lantern Barbers" not in drawn
 
 
+def test_a_bound_on_items_per_user_finds_items_of_a_log(run, write_log):
+    log = write_log([*crowd(["a", "b", "c"]), *((f"u{n}", f"rare {n}") for n in range(400))])
+    options = ["--user", "user", "--item", "item", "--max-items-per-user", "4", "--json"]
+    found = json.loads(run("top", log, *options).stdout)
+    assert (found["mechanism"]["name"], found["items"]) == ("table-threshold", ["a", "b", "c"])
+    few = json.loads(run("top", log, *options, "--k", "20", "--counts").stdout)
+    assert (few["status"], few["mechanism"]["name"], few["items"]) == ("partial", "find-then-choose", ["a", "b", "c"])
+    assert all(abs(n - 400) < 400 for n in few["counts"])
+
+
 def test_where_keeps_some_rows(run, write_log):
     log = write_log(crowd(["kept", "dropped"]))
     result = run("top", log, "--user", "user", "--item", "item", "--where", "item <> 'dropped'", "--json")
