@@ -18,10 +18,10 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from cutline.errors import BudgetError
+from cutline.errors import BudgetError, ParameterError
 from cutline.mechanisms.base import Mechanism
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
-from cutline.privacy.curves.base import check_order, check_positive
+from cutline.privacy.curves.base import check_number, check_order, check_positive
 from cutline.privacy.curves.bounded_range import approximate_rdp
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp_within
@@ -67,6 +67,16 @@ def split_evenly(limits: Filter, releases: int) -> Filter:
 def part_of(limits: Filter, share: float) -> Filter:
     """Return this share of both limits, at the same order."""
     return Filter(order=limits.order, rdp=share * limits.rdp, delta=share * limits.delta)
+
+
+def check_test_share(test_share: object, *, usual: float) -> float:
+    """Return the share of an allowance that a test gets; raise if nothing would be left for the test, or for the rest."""
+    share = check_number("test_share", test_share)
+    if not SMALLEST_PART <= share <= 0.5:
+        raise ParameterError(
+            f"test_share must be from {SMALLEST_PART} to 0.5", f"test_share={share}", f"Try test_share={usual}."
+        )
+    return share
 
 
 def inner_share(t: float) -> float:

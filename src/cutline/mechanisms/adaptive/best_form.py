@@ -67,7 +67,7 @@ def calibrate_joint(
         epsilon = largest_step(replace(budget, delta=left), None, step=Pure, times=1)
         return JointDraw(epsilon=epsilon, delta=delta, prior=prior)
 
-    shares = (1.0,) if budget.releases == 1 else (1.0, 0.95, 0.8, 0.5, 0.2)
+    shares = _SHARES[:1] if budget.releases == 1 else _SHARES
     return min(map(spend, shares), key=lambda joint: joint_gap(joint, adjacency))
 
 

@@ -13,7 +13,7 @@ from flint import arb, ctx
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.calibration import largest_pure
-from cutline.privacy import Adjacency, BitTable, Cost, GaussianBit, Pure
+from cutline.privacy import Adjacency, BitTable, Cost, Filter, GaussianBit, Pure
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import ball_up
 from cutline.sampling import Source, bernoulli, bernoulli_real
@@ -59,6 +59,11 @@ class TableTest:
             raise ParameterError(
                 "a stability table starts at 0", f"start={self.table.start}", "Use BitTable.stability."
             )
+
+    @classmethod
+    def within(cls, limits: Filter) -> Self:
+        """Return the test that spends these limits."""
+        return cls(table=BitTable.stability(order=limits.order, rdp=limits.rdp, delta=limits.delta))
 
     @property
     def delta(self) -> float:

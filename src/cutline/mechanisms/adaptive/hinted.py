@@ -20,7 +20,7 @@ from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.base import Mechanism, Parameter, declare
 from cutline.mechanisms.calibration import check_limits, split_evenly
-from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
+from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
@@ -111,11 +111,9 @@ class HintedTopK(Mechanism):
             )
         check_limits(budget, limits)
         adjacency = Adjacency(adjacency)
-        each = split_evenly(limits, budget.releases)
-        table = BitTable.stability(order=each.order, rdp=each.rdp, delta=each.delta)
         return cls(
             hint=hint,
-            test=TableTest(table=table),
+            test=TableTest.within(split_evenly(limits, budget.releases)),
             then=StableTopK.calibrate(budget, adjacency=adjacency, limits=limits, **parameters),
             hint_from=hint_from,
             adjacency=adjacency,

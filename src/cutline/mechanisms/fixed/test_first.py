@@ -15,15 +15,15 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import GapArgmax, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare, resolve_max_k
-from cutline.mechanisms.calibration import SMALLEST_PART, part_of, spend
+from cutline.mechanisms.calibration import check_test_share, part_of, spend
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
-from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
-from cutline.privacy.curves.base import check_number
+from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
+_TEST = 0.05  # what the test at k gets of both limits
 _NEARBY = 0.5  # what the test under k gets beside the test at k
 
 
@@ -95,7 +95,7 @@ class TestFirst(Mechanism):
         limits: Filter | None = None,
         k: int,
         max_k: int | None = None,
-        test_share: float = 0.05,
+        test_share: float = _TEST,
     ) -> Self:
         r"""Calibrate as `Mechanism.calibrate` says.
 
@@ -105,16 +105,12 @@ class TestFirst(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        test_share = check_number("test_share", test_share)
-        if not SMALLEST_PART <= test_share <= 0.5:
-            raise ParameterError(
-                f"test_share must be from {SMALLEST_PART} to 0.5", f"test_share={test_share}", "Try test_share=0.05."
-            )
+        test_share = check_test_share(test_share, usual=_TEST)
         rest = 1 - (test_share if k == 1 else (1 + _NEARBY) * test_share)
 
         def build(limits: Filter, kind: type[Self] = cls) -> Self:
-            test = _test(limits, test_share)
-            nearby = _test(limits, _NEARBY * test_share) if k > 1 else None
+            test = TableTest.within(part_of(limits, test_share))
+            nearby = TableTest.within(part_of(limits, _NEARBY * test_share)) if k > 1 else None
             spent = test.cost(adjacency) + (nearby.cost(adjacency) if nearby else Cost(adjacency=adjacency))
             fallback = LimitedDomain.within(rest_of(limits, spent), k=k, max_k=ranks, adjacency=adjacency)
             return kind(
@@ -227,9 +223,3 @@ class PlannedTest:
     slack: IntArray
     passed: tuple[str, ...]
     failed: tuple[str, ...]
-
-
-def _test(limits: Filter, share: float) -> TableTest:
-    """Return the table test that spends this share of the limits."""
-    part = part_of(limits, share)
-    return TableTest(table=BitTable.stability(order=part.order, rdp=part.rdp, delta=part.delta))

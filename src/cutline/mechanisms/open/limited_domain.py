@@ -228,19 +228,9 @@ class LimitedDomain(Mechanism):
         """How many times the weight of one item of its score the bottom has."""
         return Fraction(int(self.max_k)) / Fraction(self.delta)
 
-    def _require_open(self, histogram: Histogram) -> OpenHistogram:
-        """Return the histogram, or raise if its domain is closed."""
-        if isinstance(histogram, OpenHistogram):
-            return histogram
-        raise DomainError(
-            f"{self.name} works on a domain that is open",
-            "a domain that is closed",
-            "Leave the candidates out, or use peeling-em.",
-        )
-
     def _groups(self, histogram: Histogram) -> Groups:
         """Return the candidates as groups of equal counts, the bottom last."""
-        histogram = self._require_open(histogram)
+        histogram = require_open(histogram, self.name)
         histogram.gaps(self.max_k)  # refuses a histogram counted with a smaller max_k
         items = histogram.top(self.max_k)
         counts = histogram.counts[: len(items)]
@@ -273,6 +263,17 @@ class Groups:
 
     def named(self, ranks: Sequence[int]) -> tuple[Item, ...]:
         return tuple(self.items[rank] for rank in ranks)
+
+
+def require_open(histogram: Histogram, name: str) -> OpenHistogram:
+    """Return the histogram, or raise if its domain is closed; ``name`` is the mechanism's."""
+    if isinstance(histogram, OpenHistogram):
+        return histogram
+    raise DomainError(
+        f"{name} works on a domain that is open",
+        "a domain that is closed",
+        "Leave the candidates out, or use peeling-em.",
+    )
 
 
 def _take(ranks: list[int], start: int, place: int) -> None:

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from cutline.histogram import Histogram, Item
 from cutline.mechanisms.calibration import stretch_epsilon
-from cutline.mechanisms.open.limited_domain import LimitedDomain
+from cutline.mechanisms.open.limited_domain import LimitedDomain, require_open
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.sampling import Source, resolve
@@ -76,7 +76,7 @@ class LimitedRounds(LimitedDomain):
 
     def _list(self, histogram: Histogram, rng: Source) -> tuple[Item, ...]:
         items: tuple[Item, ...] = ()
-        counts = self._require_open(histogram)
+        counts = require_open(histogram, self.name)
         going: Round | None = self.first
         while going is not None:
             found = going.domain.sample(counts.without(items), 1, rng=rng)[0]
@@ -85,7 +85,7 @@ class LimitedRounds(LimitedDomain):
         return items
 
     def law_of_lists(self, histogram: Histogram) -> dict[tuple[Item, ...], float]:
-        counts = self._require_open(histogram)
+        counts = require_open(histogram, self.name)
 
         @cache
         def lists(listed: frozenset[Item], going: Round) -> dict[tuple[Item, ...], float]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cutline.errors import DomainError, ParameterError
+from cutline.errors import ParameterError
 from cutline.histogram import Histogram, Item, OpenHistogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
@@ -23,16 +23,16 @@ from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_window,
 from cutline.mechanisms.calibration import (
     FAILURE,
     INSIDE,
-    SMALLEST_PART,
     approximate_step,
+    check_test_share,
     log_odds_needed,
     part_of,
     spend,
 )
 from cutline.mechanisms.fixed.continuation import rest_of
-from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain
+from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain, require_open
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
-from cutline.privacy.curves.base import check_number, check_positive
+from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
 from cutline.release import Law, Outcome
 from cutline.sampling import Source, bernoulli
@@ -127,17 +127,10 @@ class PeelThenTest(Mechanism):
         """
         ranks = resolve_max_k(k, max_k)
         adjacency = Adjacency(adjacency)
-        test_share = check_number("test_share", test_share)
-        if not SMALLEST_PART <= test_share <= 0.5:
-            raise ParameterError(
-                f"test_share must be from {SMALLEST_PART} to 0.5",
-                f"test_share={test_share}",
-                f"Try test_share={_TEST}.",
-            )
+        test_share = check_test_share(test_share, usual=_TEST)
 
         def build(whole: Filter, kind: type[Self] = cls) -> Self:
-            part = part_of(whole, _FIRST)
-            first = TableTest(table=BitTable.stability(order=part.order, rdp=part.rdp, delta=part.delta))
+            first = TableTest.within(part_of(whole, _FIRST))
             limits = rest_of(whole, first.cost(adjacency))
             table = BitTable.stability(order=limits.order, rdp=test_share * limits.rdp, delta=limits.delta)
             left = (Fraction(limits.rdp) - Fraction(table.rdp(limits.order))) / k * Fraction(INSIDE)
@@ -248,13 +241,7 @@ class PeelThenTest(Mechanism):
     def _require_open(self, histogram: Histogram) -> OpenHistogram:
         """Return the histogram, or raise if its domain is not open or has too few counts."""
         histogram.gaps(self.max_k)
-        if isinstance(histogram, OpenHistogram):
-            return histogram
-        raise DomainError(
-            f"{self.name} works on a domain that is open",
-            "a domain that is closed",
-            "Leave the candidates out, or use peeling-em.",
-        )
+        return require_open(histogram, self.name)
 
     def _named(self, histogram: OpenHistogram, ranks: Sequence[int]) -> tuple[Item, ...]:
         return tuple(histogram.items[rank] for rank in ranks if rank < len(histogram.items))
@@ -284,7 +271,7 @@ class Draws(LimitedDomain):
         return Fraction(self.weight)
 
     def _groups(self, histogram: Histogram) -> Groups:
-        counts = self._require_open(histogram)
+        counts = require_open(histogram, self.name)
         # Every slot is named by its rank; those past the seen items are empty, with count 0.
         slots = OpenHistogram(items=tuple(range(self.max_k)), counts=counts.counts, max_k=counts.max_k)
         return LimitedDomain._groups(self, slots)  # super() does not see through slots
