@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import tempfile
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -108,8 +106,9 @@ def test_names_leave_the_engine_only_when_they_go_out():
     assert len(kept.asked) == 1
 
 
-def test_an_engine_is_open_as_long_as_its_counts_and_leaves_nothing():
-    root = Path(tempfile.gettempdir()) / f"cutline-{os.getuid()}"
+def test_an_engine_is_open_as_long_as_its_counts_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # others count beside this test
+    root = tmp_path / f"cutline-{os.getuid()}"
 
     def directories():
         gc.collect()

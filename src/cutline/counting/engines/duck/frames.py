@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cutline.counting.engines.duck.engine import Engine
@@ -32,6 +33,9 @@ class Frame:
     def shape(self) -> Frame:
         table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
         return Frame(kind=self.kind, table=table)
+
+    def prepare(self, _spill: Path, /) -> Frame:
+        return self
 
     def columns(self) -> Sequence[object]:
         return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)

@@ -8,8 +8,12 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
 
 from cutline.counting.engines.duck.engine import Engine, FoundFiles, text_literal
+from cutline.counting.engines.duck.long_rows import without_long_rows
 from cutline.counting.engines.duck.records import LONGEST, Lines, Objects, read_records
 from cutline.errors import SourceError
 
@@ -36,6 +40,17 @@ class Csv(FoundFiles):
                     "all files of one log must have the same header", repr(path), "Write the files with one header."
                 )
         return headers[0]
+
+    def prepare(self, spill: Path, /) -> Self:
+        try:
+            kept = [
+                without_long_rows(path, spill, delimiter=self._delimiter, zipped=self.zipped) for path in self.found
+            ]
+        except (OSError, EOFError, zlib.error):
+            kept = []
+        if not kept:
+            raise _unreadable(self.found[0])
+        return replace(self, found=tuple(kept))
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         names = list(self.columns())
@@ -67,7 +82,11 @@ class Csv(FoundFiles):
                 return re.split(rb"[\r\n]", file.read(_HEADER_LIMIT).removeprefix(BOM_UTF8), maxsplit=1)[0]
         except (OSError, EOFError, zlib.error):
             pass
-        raise SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
+        raise _unreadable(path)
+
+
+def _unreadable(path: str) -> SourceError:
+    return SourceError("the file must be readable", repr(path), "Check its permissions, and that it is whole.")
 
 
 class Json(FoundFiles):

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from cutline.counting.engines.duck.bounded import DuckKept, count_bounded
@@ -61,6 +62,9 @@ class Table(Protocol):
 
     def shape(self) -> Table:
         """Return a table of the same columns, without rows where leaving them out saves work."""
+
+    def prepare(self, spill: Path, /) -> Table:
+        """Return the table as the engine can read it, whatever its rows hold; copies of rows go to the directory ``spill``."""
 
     def columns(self) -> Sequence[object] | None:
         """Return the names of the columns; None if only rows could tell them."""
@@ -127,17 +131,19 @@ class DuckVotes:
 
     @contextmanager
     def _open(self, progress: Progress | None) -> Iterator[Engine]:
-        with (
-            spill_directory() as spill,
-            Engine(
-                spill=spill,
-                memory_limit=self.question.memory_limit,
-                paths=self.table.paths,
-                row_local=self.condition is not None,
-                progress=progress,
-            ) as engine,
-        ):
-            declared = _show_log(engine, self.table, self.wanted)
+        with ExitStack() as stack:
+            spill = stack.enter_context(spill_directory())
+            table = self.table.prepare(spill)
+            engine = stack.enter_context(
+                Engine(
+                    spill=spill,
+                    memory_limit=self.question.memory_limit,
+                    paths=table.paths,
+                    row_local=self.condition is not None,
+                    progress=progress,
+                )
+            )
+            declared = _show_log(engine, table, self.wanted)
             if _read_values(self.question, declared) != self.values:
                 rule = "the log must keep the types of its columns until it is counted"
                 raise SourceError(rule, "another type than before", "Ask again when nobody writes to it.")
