@@ -306,7 +306,8 @@ def test_the_printed_table_and_its_json(cases, capsys, monkeypatch):
         max_k=3,
         rng=SeededSource(0),
     )
-    assert shown(capsys, withheld).count("withheld") == 2
+    assert shown(capsys, withheld).count("withheld │") == 2
+    assert withheld.status is withheld.releases[1].status
 
 
 def test_a_table_is_public_and_can_be_stored(cases):

@@ -6,8 +6,8 @@ import pytest
 
 import cutline
 from cutline import plots
+from cutline.outcome import Outcome
 from cutline.plots import plot_demo, plot_release
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour $5$": 880, "museum\x1b": 870, "kiosk": 12, "garage": 11}

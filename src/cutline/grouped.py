@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Self, TypeAlias
 
 from cutline.histogram import Item
+from cutline.outcome import NextStep, Status, advise, join_statuses
 from cutline.privacy import Budget, Cost, Gaussian
 from cutline.release import Paid, Release, decode_item, describe_cost, encode_item, state_guarantee
 
@@ -62,6 +63,34 @@ class GroupedRelease(Paid):
         return self.reserved if found is None else found
 
     @property
+    def status(self) -> Status:
+        """Released if every group is; withheld or empty if no group has an item; otherwise partial."""
+        return join_statuses(release.status for release in self.releases.values())
+
+    @property
+    def why(self) -> str:
+        """Why a table can have this status: that of the first group that was not released in full."""
+        return self._first().why
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to change when asking again: what helps the first group that was not released in full."""
+        return self._advise(self._first())
+
+    def _advise(self, release: Release) -> tuple[NextStep, ...]:
+        """Return what helps one group; the budget and who pays are those of the table."""
+        steps = advise(release.outcome, mechanism=release.mechanism, budget=self.budget, paid=self.account is not None)
+        if release.status is Status.RELEASED or self.groups_per_user == 1:
+            return steps
+        why = "each user counts in fewer groups, and each group gets a larger part of the budget"
+        fewer = NextStep(parameter="max_groups_per_user", value=max(1, self.groups_per_user // 3), because=why)
+        return (*steps, fewer)
+
+    def _first(self) -> Release:
+        releases = list(self.releases.values())
+        return next((release for release in releases if release.status is not Status.RELEASED), releases[0])
+
+    @property
     def seeded(self) -> bool:
         """Whether a seeded generator drew any of it: then it is a simulation."""
         return any(release.seeded for release in self.releases.values())
@@ -101,9 +130,17 @@ class GroupedRelease(Paid):
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return the table as plain data; each group's entry states the guarantee of the whole table."""
         shared = {"releases": self.budget.releases, "guarantee": self.guarantee}
+
+        def entry(release: Release) -> dict[str, Any]:
+            steps = [step.to_dict() for step in self._advise(release)]
+            return release.to_dict(full=full) | shared | {"next_steps": steps}
+
         mechanism, budget = next(iter(self.releases.values())).mechanism, self.budget
         return {
-            "groups": {str(group): release.to_dict(full=full) | shared for group, release in self.releases.items()},
+            "status": str(self.status),
+            "why": self.why,
+            "next_steps": [step.to_dict() for step in self.next_steps],
+            "groups": {str(group): entry(release) for group, release in self.releases.items()},
             "by": self.by,
             "groups_per_user": self.groups_per_user,
             **describe_cost(mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),

@@ -335,7 +335,9 @@ def quote(
     if hint is not None:
         check_hint(hint, finds_k=kind is StableTopK and grouping is None, ledger=terms.books is not None)
     ranks = max_k or default_max_k(k)
-    moved = count_bound(counts, None if question.vote_parts else question.max_items_per_user, terms.adjacency)
+    moved = None
+    if counts is not False:
+        moved = count_bound(counts, None if question.vote_parts else question.max_items_per_user, terms.adjacency)
     counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
     counted = counted if moved is None else min(moved, k or moved)  # after the bound, a larger set has no more noise
     touched = 1

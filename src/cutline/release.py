@@ -1,7 +1,7 @@
 r"""Everything that becomes public about one run of a mechanism, and what it cost.
 
-An `Outcome` is what the run itself shows: items, cut and steps. A mechanism's exact law is over outcomes. A `Release` adds what
-is public before any data: cost, mechanism, budget. It holds no private number, and may be printed, pickled, logged and stored.
+A `Release` is an `Outcome` (items, cut and steps) with what is public before any data: cost, mechanism, budget. It holds no
+private number, and may be printed, pickled, logged and stored.
 A *record* (`Release.to_record`) is the same as plain data that reads back equal: the form in which a ledger keeps paid answers.
 """
 
@@ -16,64 +16,17 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
 from cutline.histogram import Item, item_key
+from cutline.outcome import Items, NextStep, Outcome, Status, advise, explain_status
 from cutline.privacy import Budget, Cost
 from cutline.version import __version__
 
-Items: TypeAlias = frozenset[Item] | tuple[Item, ...]
-
 _NAMED = ("max_k", "k", "choose", "max_items_per_user")  # parameters that the sentence of a release names
 _STATED_DELTA = 1e-6  # of the sentence, when the mechanism was built from parameters and no budget says otherwise
-
-
-class Status(StrEnum):
-    """How a run ended."""
-
-    RELEASED = "released"
-    PARTIAL = "partial"  # fewer items than k
-    EMPTY = "empty"  # no item
-    WITHHELD = "withheld"  # no set at all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    r"""What one run of a mechanism shows: equal outcomes cannot be told apart.
-
-    Parameters
-    ----------
-    items
-        A ``frozenset`` (the order means nothing), a ``tuple`` (ordered), or None when withheld.
-    k
-        The cut that was chosen or asked for; 0 when the mechanism does not show one.
-    steps
-        Which public steps ran, in order. They are the same in every run of a mechanism with only one path.
-
-    Examples
-    --------
-    >>> str(Outcome(items=frozenset({"a", "b"}), k=3).status), str(Outcome(items=None).status)
-    ('partial', 'withheld')
-    """
-
-    items: Items | None
-    k: int = 0
-    steps: tuple[str, ...] = ()
-
-    @property
-    def status(self) -> Status:
-        """How the run ended: released, partial, empty or withheld."""
-        if self.items is None:
-            return Status.WITHHELD
-        if not self.items:
-            return Status.EMPTY
-        return Status.PARTIAL if len(self.items) < self.k else Status.RELEASED
-
-
-Law: TypeAlias = Mapping[Outcome, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +55,16 @@ class Paid(ABC):
     def cut(self) -> int | None:
         """Where the top ended, if one set went out and shows it; it may become the hint of a later release."""
         return None
+
+    @property
+    @abstractmethod
+    def status(self) -> Status:
+        """How the run ended: released, partial, empty or withheld."""
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to change when asking again; nothing if there is nothing to advise."""
+        return ()
 
     @abstractmethod
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
@@ -186,6 +149,16 @@ class Release(Paid):
         return self.outcome.status
 
     @property
+    def why(self) -> str:
+        """Why an answer can have this status, in a sentence or two; from public facts alone."""
+        return explain_status(self.status, mechanism=self.mechanism, k=self.k)
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to change when asking again, what helps most first; another answer is another release, and is paid for."""
+        return advise(self.outcome, mechanism=self.mechanism, budget=self.budget, paid=self.account is not None)
+
+    @property
     def released(self) -> bool:
         """Whether a set went out."""
         return self.items is not None
@@ -262,7 +235,8 @@ class Release(Paid):
         Returns
         -------
         dict
-            ``status``: released, partial, empty or withheld; ``released``: whether a set went out. ``items``: in the order
+            ``status``: released, partial, empty or withheld; ``why``: how that can come; ``next_steps``: what to change when
+            asking again. ``released``: whether a set went out, which may be empty. ``items``: in the order
             they were released, or in the items' own order where the order means nothing (``ordered`` is then false); None
             when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
             ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,
@@ -274,6 +248,8 @@ class Release(Paid):
         _, delta, _ = _stated(self.reserved or self.cost, self.budget)
         return {
             "status": str(self.status),
+            "why": self.why,
+            "next_steps": [step.to_dict() for step in self.next_steps],
             "released": self.released,
             "items": None if listed is None else [_plain(item) for item in listed],
             "ordered": isinstance(self.items, tuple),

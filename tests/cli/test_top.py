@@ -7,6 +7,8 @@ from cutline.privacy import Cost
 
 KEYS = [
     "status",
+    "why",
+    "next_steps",
     "released",
     "items",
     "ordered",

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from cutline.errors import AdjacencyError, CutlineError
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency
-from cutline.release import Outcome
 from cutline.verify import checks
 from cutline.verify.check import list_laws
 from cutline.verify.suites.shared import Altered

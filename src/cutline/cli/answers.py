@@ -46,6 +46,7 @@ def history(
 def answer(
     entry: Annotated[int, typer.Argument(metavar="ID", help="The entry, as `top` and the history name it.")],
     books: Books,
+    require: o.Require = None,
     plot: o.Plot = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
@@ -72,7 +73,7 @@ def answer(
     if plot is not None and not isinstance(kept, Release):
         raise ParameterError("a figure shows one release", "--plot with a table or labels", "Leave --plot out.")
     header = str((found.question or {}).get("item") or "item")
-    publish(kept, header=header, ledger=books, plot=plot, as_json=as_json, full=full)
+    publish(kept, header=header, ledger=books, plot=plot, as_json=as_json, full=full, require=require)
 
 
 def _print_entries(account: Account, entries: list[Entry]) -> None:

@@ -23,6 +23,7 @@ from cutline.errors import CutlineError
 
 P = ParamSpec("P")
 
+NOT_AS_REQUIRED = 3  # exit code of an answer that is printed, but has not the status that --require asked for
 UNEXPECTED = (
     "something failed that should not have; the details are withheld, they may quote rows",
     "",

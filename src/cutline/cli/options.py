@@ -15,6 +15,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 Full = Annotated[
     bool, typer.Option("--full", help="With --json: the whole cost, every value of its bit tables included.")
 ]
+Require = Annotated[
+    Literal["released", "partial"] | None,
+    typer.Option(help="Exit with 3 unless all items went out (released), or any at all (partial)."),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
 Mechanism = Annotated[
     str | None,

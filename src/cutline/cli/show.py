@@ -15,14 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cutline.cli.door import deliver, printable
+from cutline.cli.door import NOT_AS_REQUIRED, deliver, printable
 from cutline.errors import UnsettledError
 from cutline.grouped import GroupedRelease
-from cutline.release import Paid, Release, Status
+from cutline.outcome import Status
+from cutline.release import Paid, Release
 
 
 def results() -> Console:
@@ -123,8 +125,12 @@ def publish(
     as_json: bool = False,
     full: bool = False,
     instead: Mapping[str, Any] = {},
+    require: str | None = None,
 ) -> None:
-    """Deliver what became public, the same now and when the ledger is asked for it again; ``instead`` replaces parts of it."""
+    """Deliver what became public, the same now and when the ledger is asked for it again; ``instead`` replaces parts of it.
+
+    ``require`` is the least status that is wanted: if the answer has not got it, the exit code says so once all is printed.
+    """
     assert isinstance(answer, Paid)  # noqa: S101 - nothing else is paid for
 
     def draw(path: Path) -> None:
@@ -147,6 +153,8 @@ def publish(
         unsettled=unsettled,
         kept=place,
     )
+    if require is not None and not answer.status.meets(require):
+        raise typer.Exit(NOT_AS_REQUIRED)
 
 
 def print_answer(answer: Paid, *, header: str) -> None:
@@ -156,14 +164,12 @@ def print_answer(answer: Paid, *, header: str) -> None:
         print_titled(console, _table_headline(answer), _group_table(header, answer))
     elif not isinstance(answer, Release):
         console.print(_labels_headline(plain) + "\n", style="bold")
-    elif answer.items is None:
+    elif not answer.items:
         console.print(headline(answer) + "\n", style="bold")
     else:
         table = item_table(header, answer.listed() or (), answer.counts, of=_counted(answer))
         print_titled(console, headline(answer), table)
-    facts = {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
-    if isinstance(answer, Release) and answer.status is not Status.RELEASED:
-        facts |= {"to find more": _next_steps(answer)}
+    facts = status_facts(answer) | {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
     if answer.account is not None:
         account = account_facts(answer.account)
         again = "answered from the ledger, free: the same question about the same version of the data"
@@ -179,18 +185,18 @@ def _labels_headline(labels: Mapping[str, Any]) -> str:
     )
 
 
-def _next_steps(release: Release) -> str:
-    """Say what may show more next time; it depends on what was asked, not on what came out."""
-    steps = ["a larger --epsilon"]
-    if "k" in release.mechanism:
-        steps.append("a smaller --k")
-    if "max_items_per_user" not in release.mechanism:
-        steps.append("--max-items-per-user D, if the items are of a long tail")
-    return f"{', '.join(steps[:-1])} or {steps[-1]}" if len(steps) > 1 else steps[0]
+def status_facts(answer: Paid) -> dict[str, str]:
+    """Return how an answer ended, how that can come, and what to change when asking again."""
+    why = f": {answer.why}" if isinstance(answer, Release | GroupedRelease) else ""
+    facts = {"status": f"{answer.status}{why}"}
+    if answer.next_steps:
+        name = "for a longer list" if answer.status is Status.RELEASED else "to find more"
+        facts[name] = "; or ".join(f"{step.option}: {step.because}" for step in answer.next_steps)
+    return facts
 
 
 def _table_headline(table: GroupedRelease) -> str:
-    shown = sum(release.released for release in table.releases.values())
+    shown = sum(bool(release.items) for release in table.releases.values())
     ordered = any(isinstance(release.items, tuple) for release in table.releases.values())
     return f"The top by {printable(table.by)}: {shown} of {len(table.releases)} released, {_order(ordered)}"
 
@@ -214,8 +220,8 @@ def _counted(release: Release) -> str:
 
 def _items_in_words(release: Release) -> str:
     listed, counts = release.listed(), release.counts
-    if listed is None:
-        return "withheld"
+    if not listed:
+        return str(release.status)
     return ", ".join(printable(item) + ("" if counts is None else f" ({counts[item]:,})") for item in listed)
 
 
@@ -229,12 +235,14 @@ def headline(release: Release) -> str:
         where = f"the set at k = {release.k}" if release.k else "the set"
         return f"Withheld: {where} did not pass the stability test, so no item is shown."
     shown = len(release.items)
+    if not shown:
+        return f"Empty: no item{f' of the top {release.k}' if release.k else ''} is shown."
     if not release.k:
         return (
             f"{shown} {'item' if shown == 1 else 'items'} with many users, {_order(isinstance(release.items, tuple))}"
         )
-    fewer = "" if shown == release.k else f" ({shown} of them)"
-    return f"The top {release.k}{fewer}, {_order(isinstance(release.items, tuple))}"
+    what = f"The top {release.k}" if shown == release.k else f"Partial: {shown} of the top {release.k}"
+    return f"{what}, {_order(isinstance(release.items, tuple))}"
 
 
 def percent(value: float) -> str:

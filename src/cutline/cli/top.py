@@ -98,6 +98,7 @@ def top(
     purpose: o.Purpose = None,
     data_version: o.DataVersion = None,
     fresh: o.Fresh = False,
+    require: o.Require = None,
     plot: o.Plot = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
@@ -166,7 +167,16 @@ def top(
             answer: object = asked.run(log, progress=progress)
         except UnsettledError as error:  # paid for in full: it is printed, even if the books broke down afterwards
             answer, unsettled = error.release, error
-    publish(answer, header=item, ledger=ledger, unsettled=unsettled, plot=plot, as_json=as_json, full=full)
+    publish(
+        answer,
+        header=item,
+        ledger=ledger,
+        unsettled=unsettled,
+        plot=plot,
+        as_json=as_json,
+        full=full,
+        require=require,
+    )
 
 
 def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: Path | None) -> None:

@@ -11,8 +11,8 @@ from cutline.extras import require
 from cutline.histogram import ClosedHistogram
 from cutline.interop.concentration import bound_by_zcdp
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.outcome import Items
 from cutline.privacy.adjacency import Adjacency
-from cutline.release import Items
 
 
 def stable_top_k_measurement(mechanism: StableTopK, *, candidates: int) -> Any:

@@ -14,9 +14,10 @@ import numpy as np
 
 from cutline.errors import LawTooLarge, ParameterError
 from cutline.histogram import MOST_RANKS, Histogram, check_max_k
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.privacy.curves.base import check_whole
-from cutline.release import Law, Outcome, Release
+from cutline.release import Release
 from cutline.sampling import Source, resolve
 
 LARGEST_LAW = 10**5  # outcomes that a law lists

@@ -18,8 +18,8 @@ from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, Open
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.registry import MECHANISMS
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency, Budget
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 _RUNS = 400  # of a law too large to list

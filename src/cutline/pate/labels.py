@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from cutline.arrays import Int8Array
+from cutline.outcome import Status
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Paid, describe_cost, digits_up
 
@@ -94,6 +95,13 @@ class Labels(Paid):
         return self.queries - self.answered - self.withheld
 
     @property
+    def status(self) -> Status:
+        """Released if every query has all its labels, withheld if none has any; otherwise partial."""
+        if self.answered == self.queries:
+            return Status.RELEASED
+        return Status.WITHHELD if self.withheld == self.queries else Status.PARTIAL
+
+    @property
     def outcomes(self) -> list[LabelRow]:
         """The rows as keys of the aggregator's law."""
         return label_rows(self.values)
@@ -115,6 +123,7 @@ class Labels(Paid):
         # Deltas that add up to 1 leave no delta to convert to: at any other, the summary says that there is no epsilon.
         delta = delta if delta < 1 else _STATED_DELTA
         return {
+            "status": str(self.status),
             "queries": self.queries,
             "answered": self.answered,
             "withheld": self.withheld,

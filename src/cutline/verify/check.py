@@ -19,8 +19,8 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import AdjacencyError, CutlineError
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram
+from cutline.outcome import Outcome
 from cutline.privacy import Cost
-from cutline.release import Outcome
 from cutline.verify.claim import judge
 from cutline.verify.universe import Universe
 

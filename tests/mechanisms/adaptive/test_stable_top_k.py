@@ -11,8 +11,8 @@ from cutline.mechanisms import StableTopK
 from cutline.mechanisms.adaptive.choosers import GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest, TableTest
 from cutline.mechanisms.one_gap import one_gap
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency, BitTable, Budget
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE

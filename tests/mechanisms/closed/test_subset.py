@@ -13,8 +13,8 @@ from scipy.stats import chisquare
 
 from cutline.histogram import ClosedHistogram
 from cutline.mechanisms.closed.subset import Cells, SubsetEM
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE

@@ -11,8 +11,8 @@ from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.adaptive.choosers import GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency, BitTable, Budget
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD = Adjacency.ADD_REMOVE

@@ -17,8 +17,8 @@ from cutline.mechanisms.fixed.continuation import choose_selector, subset_needs_
 from cutline.mechanisms.fixed.test_first import TestFirst
 from cutline.mechanisms.one_gap import one_gap
 from cutline.mechanisms.open.limited_domain import LimitedDomain
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE

@@ -12,8 +12,8 @@ from cutline.errors import BudgetError, LawTooLarge, ParameterError
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.mechanisms.open.top_stable import RATIO, TopStable, tail_within
+from cutline.outcome import Outcome
 from cutline.privacy import Adjacency, Budget, Filter
-from cutline.release import Outcome
 from cutline.sampling import SeededSource
 from cutline.verify.check import Check
 from cutline.verify.suites.mechanisms.top_stable import ByDistance

@@ -20,8 +20,8 @@ from cutline.mechanisms.adaptive.gap_tests import GapTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
 from cutline.mechanisms.base import Mechanism, Parameter, declare
 from cutline.mechanisms.calibration import check_limits, split_evenly
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
 

@@ -22,9 +22,9 @@ from cutline.mechanisms.adaptive.joint_draw import JointDraw
 from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts, check_parts
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
 from cutline.mechanisms.planned import check_accounting
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_flag
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, resolve
 
 _ITEMS_EACH = 200  # a law may hold this many items an outcome on average, when it has as many outcomes as can be listed

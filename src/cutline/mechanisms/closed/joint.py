@@ -14,8 +14,8 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.closed.selector import ClosedSelector, counts_by_rank, list_ranks
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Cost
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities
 from cutline.sampling.draws import choice
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cutline.histogram import Histogram
 from cutline.mechanisms.closed.selector import ClosedSelector
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Cost
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, probabilities
 from cutline.sampling.peeling import peel
 

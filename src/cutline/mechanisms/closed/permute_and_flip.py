@@ -15,8 +15,8 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.base import LARGEST_LAW
 from cutline.mechanisms.calibration import Step
 from cutline.mechanisms.closed.selector import ClosedSelector
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Cost, Pure
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, integers_below
 from cutline.sampling.race import race
 

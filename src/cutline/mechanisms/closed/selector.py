@@ -17,9 +17,9 @@ from cutline.errors import DomainError, ParameterError
 from cutline.histogram import ClosedHistogram, Histogram
 from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable
 from cutline.mechanisms.calibration import Step, largest_step
+from cutline.outcome import Items, Law, Outcome
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
-from cutline.release import Items, Law, Outcome
 from cutline.sampling import Weights
 
 _MOST_WORK = 10**8  # k times the candidates many integers of about k words, at worst

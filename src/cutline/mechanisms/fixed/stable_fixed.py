@@ -20,9 +20,9 @@ from cutline.mechanisms.calibration import SMALLEST_PART, part_of, spend, stretc
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_number
-from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
 

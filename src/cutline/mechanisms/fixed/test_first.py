@@ -19,8 +19,8 @@ from cutline.mechanisms.calibration import check_test_share, part_of, spend
 from cutline.mechanisms.fixed.continuation import Continuation, check_histogram, complete, rest_of, select_all
 from cutline.mechanisms.open.limited_domain import LimitedDomain, gap_needed
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.release import Law, Outcome
 from cutline.sampling import Source
 
 _TEST = 0.05  # what the test at k gets of both limits

@@ -16,9 +16,9 @@ from cutline.errors import BudgetError, DomainError
 from cutline.histogram import Histogram, Item, OpenHistogram
 from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listable, check_window, declare, resolve_max_k
 from cutline.mechanisms.calibration import INSIDE, approximate_step, log_odds_needed, spend
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, LimitedDomainDraws
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
 
 _TRAPEZOID = 1 / 8

@@ -31,10 +31,10 @@ from cutline.mechanisms.calibration import (
 )
 from cutline.mechanisms.fixed.continuation import rest_of
 from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain, require_open
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law, Outcome
 from cutline.sampling import Source, bernoulli
 
 _FIRST = 0.05  # what the test for a cliff gets of both limits

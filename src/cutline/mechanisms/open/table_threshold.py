@@ -16,10 +16,10 @@ from cutline.histogram import BoundedHistogram, Histogram, check_bound
 from cutline.mechanisms.adaptive.stable_top_k_calibration import table_profile
 from cutline.mechanisms.base import Mechanism, Parameter, check_listable, declare
 from cutline.mechanisms.calibration import FAILURE, INSIDE, SUCCESS, spend
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, Use, WeightedTable
 from cutline.privacy.curves.base import check_whole
 from cutline.privacy.rounding import fraction_down
-from cutline.release import Law, Outcome
 from cutline.sampling import Source
 from cutline.sampling.coins import Coins
 

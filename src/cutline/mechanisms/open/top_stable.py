@@ -18,11 +18,11 @@ from cutline.histogram import MOST_RANKS, Histogram, check_max_k
 from cutline.mechanisms.base import Mechanism, Parameter, declare
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, inner_share, largest_pure
 from cutline.mechanisms.noise_laws import first_pass_law
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive, check_whole
 from cutline.privacy.rounding import ball_up, enclose, fraction_down
 from cutline.privacy.rules.advanced import advanced
-from cutline.release import Law, Outcome
 from cutline.sampling import Source
 from cutline.sampling.noise import LAPLACE, first_above
 

@@ -12,8 +12,8 @@ from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.closed.peeling import PeelingEM
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import PlannedTest, TestFirst
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency
-from cutline.release import Law, Outcome
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.mechanisms.stable_top_k import GENTLE, STEEP, AtZeroTest
 from cutline.verify.suites.shared import Altered, Charged, UnderReplace, controls, hold

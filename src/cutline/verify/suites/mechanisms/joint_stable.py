@@ -11,8 +11,8 @@ from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.choosers import UNIT, Preference
 from cutline.mechanisms.adaptive.joint_draw import JointDraw
 from cutline.mechanisms.adaptive.joint_stable import JointStable
+from cutline.outcome import Law
 from cutline.privacy import Adjacency
-from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, UnderReplace, controls, holds
 

@@ -11,8 +11,8 @@ from typing import Self
 from cutline.histogram import Histogram
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds, Round
+from cutline.outcome import Law
 from cutline.privacy import Adjacency
-from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import UnderReplace, controls, hold
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from cutline.histogram import Histogram
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.mechanisms.open.peel_then_test import Draws, PeelThenTest
+from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BitTable
-from cutline.release import Law, Outcome
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import UnderReplace, controls, holds
 

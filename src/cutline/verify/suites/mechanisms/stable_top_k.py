@@ -17,8 +17,8 @@ from cutline.mechanisms.adaptive import choosers
 from cutline.mechanisms.adaptive.choosers import UNIT, Preference
 from cutline.mechanisms.adaptive.gap_tests import GapTest, GaussianTest, LaplaceTest, TableTest
 from cutline.mechanisms.adaptive.stable_top_k import StableTopK
+from cutline.outcome import Law
 from cutline.privacy import Adjacency, BitTable, Cost, Gaussian
-from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, Charged, UnderReplace, controls, holds
 

@@ -10,8 +10,8 @@ import numpy as np
 from cutline.arrays import IntArray
 from cutline.histogram import Histogram
 from cutline.mechanisms.open.top_stable import TopStable
+from cutline.outcome import Law
 from cutline.privacy import Adjacency
-from cutline.release import Law
 from cutline.verify.check import Check, Subject
 from cutline.verify.suites.shared import Altered, UnderReplace, controls, holds
 
