@@ -49,7 +49,7 @@ class PlannedCell:
     def __call__(self, seed: int) -> Planned | None:
         """Return what was found; None if the target is not reached."""
         queries, labels = self.poll.truth.shape
-        votes, teachers = self.poll.box("optimal-vote", None)
+        votes, teachers = self.poll.votes[None], self.poll.teachers
         budget = Budget(epsilon=self.near, delta=DELTA, releases=queries)
         order, guess = planned_shape(budget, coins=labels, teachers=teachers)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
+from cutline.pate.aggregators.base import double_quorum
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Votes: TypeAlias = Mapping[int | None, IntArray]  # by ballot limit; None: ballots as they are
@@ -49,9 +50,8 @@ class Poll:
         Counts of the same shape, for each ballot limit.
     limit
         The limit that limited aggregators are run with; public.
-    phantoms
-        Public ballots that say yes to everything, added to the real ones: with P of them beside T teachers, "more than half"
-        means more than (T - P) / 2 real votes. They are nobody's, so every guarantee stays as it is.
+    quorum
+        The share of the teachers that must say yes; public.
     window
         The most labels that StableTopK may release; public. None: all of them.
     measure
@@ -66,25 +66,19 @@ class Poll:
     truth: Bools
     votes: Votes
     limit: int
-    phantoms: int = 0
+    quorum: float = 0.5
     window: int | None = None
     measure: Measure = "right"
     generated: bool = False
 
     @property
     def majority(self) -> Bools:
-        """What the plain majority says, phantoms included; no privacy."""
+        """What the plain majority says, which is more votes than the quorum; no privacy."""
         return self.majority_of(None)
 
     def majority_of(self, limit: int | None) -> Bools:
         """Return what the plain majority of limited ballots says."""
-        return np.greater(2 * (self.votes[limit] + self.phantoms), self.teachers + self.phantoms)
-
-    def box(self, aggregator: str, limit: int | None) -> tuple[IntArray, int]:
-        """Return the votes an aggregator reads, and its number of teachers."""
-        # StableTopK compares labels with each other and with nothing, so a ballot that says yes to all has no meaning there.
-        phantoms = 0 if aggregator == "stable-top-k-vote" else self.phantoms
-        return self.votes[limit] + phantoms, self.teachers + phantoms
+        return np.greater(2 * self.votes[limit], double_quorum(self.teachers, self.quorum))
 
 
 def score(values: npt.NDArray[Any], truth: Bools) -> Score:

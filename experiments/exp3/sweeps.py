@@ -155,17 +155,19 @@ class LineCell:
 def calibrate(poll: Poll, line: Line, *, epsilon: float, adjacency: Adjacency) -> Aggregator:
     """Return the aggregator that spends a total of (epsilon, 1e-6) on all queries of the poll."""
     limit = poll.limit if line.limited else None
-    votes, teachers = poll.box(line.aggregator, limit)
+    queries, labels = poll.truth.shape
     public = dict(line.public) | ({"limit": limit} if line.limited else {})
-    if line.aggregator == "stable-top-k-vote" and poll.window is not None:
+    if line.aggregator != "stable-top-k-vote":
+        public["quorum"] = poll.quorum
+    elif poll.window is not None:  # it compares labels with each other and with no quorum
         public["max_k"] = poll.window
 
     def build(budget: Budget) -> Aggregator:
         return find_aggregator(line.aggregator).calibrate(
-            budget, teachers=teachers, labels=votes.shape[1], adjacency=adjacency, **public
+            budget, teachers=poll.teachers, labels=labels, adjacency=adjacency, **public
         )
 
-    return line.spend(build, Budget(epsilon=epsilon, delta=DELTA, releases=len(votes)))
+    return line.spend(build, Budget(epsilon=epsilon, delta=DELTA, releases=queries))
 
 
 def release_labels(
@@ -173,7 +175,7 @@ def release_labels(
 ) -> list[npt.NDArray[np.int8]]:
     """Calibrate once and release the labels of all queries, once a trial."""
     aggregator = calibrate(poll, line, epsilon=epsilon, adjacency=adjacency)
-    votes, _ = poll.box(line.aggregator, poll.limit if line.limited else None)
+    votes = poll.votes[poll.limit if line.limited else None]
     source = SeededSource(seed)
     return [aggregator.release(votes, rng=source).values for _ in range(trials)]
 

@@ -34,7 +34,7 @@ class Class:
     names
         Each teacher names this many labels, its surest; None: as many as its classifier says.
     quorum
-        Share of the teachers that must say yes; other than one half by public phantom ballots.
+        Share of the teachers that must say yes.
     limits
         The ballot limits to count for.
     limit
@@ -54,11 +54,6 @@ class Class:
     names: int | None = None
     quorum: float = 0.5
     penalty: float = 1.0
-
-    @property
-    def phantoms(self) -> int:
-        """How many public ballots of yes make half of all ballots the quorum of the real ones."""
-        return round(self.teachers * (1 - 2 * self.quorum))
 
 
 CLASSES: Mapping[str, Class] = MappingProxyType(
@@ -120,7 +115,7 @@ def poll_teachers(group: Class, setting: Setting) -> Lesson:
         truth=data.values[public],
         votes=votes,
         limit=group.limit,
-        phantoms=group.phantoms,
+        quorum=group.quorum,
         window=group.window,
         measure="f1",
         generated=data.generated,

@@ -335,7 +335,7 @@ def ballot_phrases() -> list[str]:
         f"{delicious.train + delicious.test:,} examples, {delicious.labels} labels",
         f"{other.teachers} teachers of the same kind vote on {other.queries} examples",
         f"a ballot names its {other.names} surest labels, and a label needs {other.quorum:.0%} of the teachers",
-        f"({other.phantoms} public ballots",
+        f"instead of half (`quorum={other.quorum:g}`)",
         f"the other {delicious.test - other.queries:,} test examples",
     ]
 

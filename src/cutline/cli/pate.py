@@ -39,6 +39,10 @@ def pate(
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Cut every ballot to its N surest labels; needs ballots.")
     ] = None,
+    quorum: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of the teachers that must say yes.  [default: 0.5, half of them]"),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the labels go: .npz, .parquet or .csv.")
     ] = None,
@@ -73,6 +77,7 @@ def pate(
                 teachers=teachers,
                 aggregator=aggregator,
                 limit=limit,
+                quorum=quorum,
                 epsilon=epsilon,
                 delta=delta,
                 adjacency=adjacency,

@@ -69,6 +69,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     epsilon, delta, aggregator, adjacency, limit
         As for `cutline.label`, for all public examples together. The limit keeps a teacher's surest labels and lowers the cost
         where labels are many and few are set; ``"add-remove"`` reproduces the paper and promises less.
+    quorum
+        The share of the teachers that must say yes for a label to be set, by default half of them; public. Teachers who rarely
+        say yes need a smaller one.
     missing
         What the student gets for labels that were not answered: ``"skip"`` or ``"mark"``, see `student.fit_student`.
     partition_key
@@ -123,6 +126,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         aggregator: str | Aggregator = "optimal-vote",
         adjacency: str = "replace",
         limit: int | None = None,
+        quorum: float | None = None,
         missing: Missing = "skip",
         partition_key: bytes | None = None,
         noise_seed: int | None = None,
@@ -138,6 +142,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.aggregator = aggregator
         self.adjacency = adjacency
         self.limit = limit
+        self.quorum = quorum
         self.missing = missing
         self.partition_key = partition_key
         self.noise_seed = noise_seed
@@ -195,6 +200,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             teachers=self.n_teachers,
             aggregator=self.aggregator,
             limit=self.limit,
+            quorum=self.quorum,
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,

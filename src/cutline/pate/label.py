@@ -30,6 +30,7 @@ class LabelAsk(Payment, total=False):
 
     aggregator: str | Aggregator
     limit: int | None
+    quorum: float | None
     accounting: str | None
 
 
@@ -168,6 +169,8 @@ def label(
         A registered name, by default ``"optimal-vote"``, or an aggregator with parameters of its own, whose cost then speaks.
     limit
         The most labels one ballot may give to one query; for aggregators that take it.
+    quorum
+        The share of the teachers that must say yes for a label to be set, by default half; for aggregators that take it.
     accounting
         ``"adaptive"`` spends the budget of exactly these queries by the rule of that name, which buys more and takes longer;
         for ``"optimal-vote"``, and never with a ledger.
@@ -215,6 +218,7 @@ def quote_labels(
     teachers: int,
     aggregator: str | Aggregator = "optimal-vote",
     limit: int | None = None,
+    quorum: float | None = None,
     accounting: str | None = None,
     **paying: Unpack[Payment],
 ) -> LabelQuote:
@@ -231,6 +235,7 @@ def quote_labels(
         adjacency=terms.adjacency,
         limits=terms.limits,
         limit=limit,
+        quorum=quorum,
         accounting=accounting,
     )
     return LabelQuote(work=LabelWork(aggregator=chosen, queries=queries), terms=terms)

@@ -114,7 +114,7 @@ def test_coins_of_very_many_teachers_are_as_exact_as_they_claim(sigma, teachers,
     seen = []
     monkeypatch.setattr(Coins, "of_reals", lambda approximate, bias: seen.append((approximate, bias)))
     vote = PateGaussian(sigma=sigma, teachers=teachers, labels=1)
-    gaussian_votes._coins.__wrapped__(sigma, teachers)
+    gaussian_votes._coins.__wrapped__(sigma, teachers, teachers)
     ((approximate, bias),) = seen
     beside = max(int(2 * sigma), 2)
     entries = np.arange(teachers // 2 - beside, teachers // 2 + beside + 1)

@@ -15,7 +15,7 @@ from cutline.mechanisms.base import Parameter
 from cutline.pate.ballots import Ballots, count_ballots, limit_ballots
 from cutline.pate.labels import LabelLaw, Labels
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.curves.base import check_whole
+from cutline.privacy.curves.base import check_number, check_whole
 from cutline.sampling import Source, resolve
 
 Votes: TypeAlias = npt.NDArray[Any]
@@ -49,6 +49,9 @@ class Aggregator(ABC):
         Who is protected.
     limit
         The most labels a ballot may give, or None. `tally` cuts ballots to it; a caller who counts elsewhere must too.
+    quorum
+        The share of the teachers that must say yes before a label is more likely set than not; public. Half of them, unless an
+        aggregator that compares counts with a number of teachers is told another share.
     budget
         What the aggregator was calibrated for, if it was.
     """
@@ -62,10 +65,14 @@ class Aggregator(ABC):
     labels: int
     adjacency: Adjacency = Adjacency.REPLACE
     limit: int | None = None
+    quorum: float = 0.5
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
         check_public(self.teachers, self.labels, self.limit)
+        object.__setattr__(self, "quorum", check_quorum(self.quorum))
+        if self.quorum != 0.5 and "quorum" not in {parameter.name for parameter in self.parameters}:
+            raise ParameterError(f"{self.name} takes no quorum", f"quorum={self.quorum:g}", "Leave it out.")
         # A narrow whole number wraps around in sums: what a limit of np.uint8(128) costs would come out as nothing.
         for field in ("teachers", "labels", "limit"):
             value = getattr(self, field)
@@ -81,7 +88,7 @@ class Aggregator(ABC):
         labels: int,
         adjacency: Adjacency = Adjacency.REPLACE,
         limits: Filter | None = None,
-        **declared: int | str | None,
+        **declared: float | str | None,
     ) -> Self:
         r"""Return the aggregator that spends the whole budget on ``budget.releases`` queries.
 
@@ -99,11 +106,13 @@ class Aggregator(ABC):
         given = {name: value for name, value in declared.items() if value is not None}
         check_public(teachers, labels, given.get("limit"))
         cls.check_declared(given)
+        if "quorum" in given:
+            given["quorum"] = check_quorum(given["quorum"])
         panel = Panel(teachers=int(teachers), labels=int(labels), adjacency=Adjacency(adjacency))
         return cls.spend(budget, limits, panel, **given)
 
     @classmethod
-    def check_declared(cls, given: dict[str, int | str]) -> None:
+    def check_declared(cls, given: dict[str, float | str]) -> None:
         """Raise if a parameter is given that is not declared, or a required one is not given."""
         words = {"limit": "ballot limit"}
         known = {parameter.name: parameter.required for parameter in cls.parameters}
@@ -128,6 +137,11 @@ class Aggregator(ABC):
     def width(self) -> int:
         """How many columns the votes have: one for each label, unless an aggregator counts something else."""
         return self.labels
+
+    @property
+    def doubled_quorum(self) -> int:
+        """Twice the number of votes that makes the quorum: a label's majority is more than half of this."""
+        return double_quorum(self.teachers, self.quorum)
 
     @property
     def moved(self) -> int:
@@ -210,7 +224,8 @@ class Aggregator(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return name and public parameters as plain data."""
-        limit = {} if self.limit is None else {"limit": self.limit}
+        limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
+        limit |= {} if self.quorum == 0.5 else {"quorum": self.quorum}
         shared = {"name": self.name, "teachers": self.teachers, "labels": self.labels}
         return shared | limit | self.public_parameters() | {"adjacency": str(self.adjacency)}
 
@@ -219,12 +234,33 @@ class Aggregator(ABC):
         return {}
 
 
-def check_public(teachers: int, labels: int, limit: int | str | None = None) -> None:
+def check_public(teachers: int, labels: int, limit: float | str | None = None) -> None:
     """Raise if the numbers of teachers and labels, or a ballot limit, are not whole and at least 1, or too many."""
     check_whole("teachers", teachers, most=MOST_TEACHERS)
     check_whole("labels", labels, most=MOST_LABELS)
     if limit is not None:
         check_whole("limit", limit, "Leave it out for ballots of any size.")
+
+
+def check_quorum(quorum: object) -> float:
+    """Return the share of teachers as a plain float, or raise if it is not between 0 and 1."""
+    share = check_number("quorum", quorum)
+    if not 0 < share < 1:
+        raise ParameterError(
+            "quorum must be a share of the teachers, above 0 and below 1", f"quorum={share}", "Half of them is 0.5."
+        )
+    return share
+
+
+def double_quorum(teachers: int, quorum: float) -> int:
+    r"""Return twice the number of votes that makes the quorum, to the nearest whole number, so that half a vote can be told.
+
+    Examples
+    --------
+    >>> double_quorum(300, 0.5), double_quorum(300, 0.25), double_quorum(5, 0.5)
+    (300, 150, 5)
+    """
+    return min(max(round(2 * quorum * teachers), 1), 2 * teachers - 1)
 
 
 def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:

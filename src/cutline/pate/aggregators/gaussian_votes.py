@@ -1,6 +1,7 @@
-r"""Voting with Gaussian noise, the baselines of PATE: counts against half of the teachers, or the largest count.
+r"""Voting with Gaussian noise, the baselines of PATE: counts against a quorum of the teachers, or the largest count.
 
-Where only a comparison is released no noise is ever made: a label is a coin of bias ``Phi((n - T/2) / sigma)``, drawn exactly.
+Where only a comparison is released no noise is ever made: with a quorum of half the teachers a label is a coin of bias
+``Phi((n - T/2) / sigma)``, drawn exactly.
 The classes differ in what they charge: PATE for the whole vector of noisy counts, `BinaryVote` for the bits.
 """
 
@@ -20,7 +21,7 @@ from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.base import Parameter
 from cutline.mechanisms.noise_laws import normal_law
-from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes, double_quorum, moved_labels
 from cutline.pate.aggregators.calibration import bit_precision, vector_precision
 from cutline.pate.aggregators.optimal_vote import CoinVote
 from cutline.pate.ballots import Ballots, check_powerset, count_powersets
@@ -56,19 +57,19 @@ class NoisyVote(Aggregator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianVote(NoisyVote, CoinVote):
-    """A base for aggregators that set label i iff ``n_i + N(0, sigma^2) > T/2``, and charge the vector of noisy counts."""
+    """A base for aggregators that set a label iff its noisy count is above the quorum, and charge a vector of noisy counts."""
 
     @property
     def offset(self) -> float:
-        """The middle in standard deviations: half of the teachers over sigma, as a float, which is what the law uses."""
-        return middle(self.sigma, self.teachers)
+        """The middle in standard deviations: the quorum over sigma, as a float, which is what the law uses."""
+        return middle(self.sigma, self.doubled_quorum)
 
     @property
     def cost(self) -> Cost:
         return vector_cost(self.sigma, self.moved, self.adjacency)
 
     def coins(self) -> Coins:
-        return _coins(self.sigma, self.teachers)
+        return _coins(self.sigma, self.doubled_quorum, self.teachers)
 
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         from scipy.special import ndtr
@@ -79,7 +80,7 @@ class GaussianVote(NoisyVote, CoinVote):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PateGaussian(GaussianVote):
-    r"""Noisy counts of all labels, each compared with half of the teachers.
+    r"""Noisy counts of all labels, each compared with the quorum, by default half of the teachers.
 
     **Privacy.** The vector of counts has L2 sensitivity sqrt(labels) under both relations; releasing it with Gaussian noise
     costs ``alpha labels / (2 sigma^2)``, and the labels are read off it [Mir17, Proposition 7; docs/proofs/gaussian-votes.md].
@@ -95,6 +96,7 @@ class PateGaussian(GaussianVote):
     name: ClassVar[str] = "pate-gaussian"
     reference: ClassVar[str] = "PSM18"
     cost_rule: ClassVar[str] = "Gaussian vector of all counts"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="quorum"),)
 
     def __post_init__(self) -> None:
         GaussianVote.__post_init__(self)
@@ -102,14 +104,14 @@ class PateGaussian(GaussianVote):
             raise ParameterError("pate-gaussian takes ballots as they are", f"limit={self.limit}", "Use pate-tau.")
 
     @classmethod
-    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel) -> Self:
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, quorum: float = 0.5) -> Self:
         sigma = vector_sigma(budget, limits, squared_sensitivity=panel["labels"], adjacency=panel["adjacency"])
-        return cls(**panel, sigma=sigma, budget=budget)
+        return cls(**panel, sigma=sigma, quorum=quorum, budget=budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PateTau(GaussianVote):
-    r"""Ballots limited to ``limit`` labels, then noisy counts of all labels, each compared with half of the teachers.
+    r"""Ballots limited to ``limit`` labels, then noisy counts of all labels, each compared with the quorum.
 
     **Privacy.** A limited ballot has L2 norm at most sqrt(limit): squared sensitivity ``limit`` under ADD_REMOVE,
     ``min(labels, 2 limit)`` under REPLACE [ZYC20; docs/proofs/gaussian-votes.md].
@@ -118,7 +120,7 @@ class PateTau(GaussianVote):
     name: ClassVar[str] = "pate-tau"
     reference: ClassVar[str] = "ZYC20"
     cost_rule: ClassVar[str] = "Gaussian vector of limited ballots"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit", required=True),)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit", required=True), Parameter(name="quorum"))
 
     def __post_init__(self) -> None:
         GaussianVote.__post_init__(self)
@@ -126,10 +128,10 @@ class PateTau(GaussianVote):
             raise ParameterError("pate-tau needs a ballot limit", "limit=None", "Pass limit=5, or use pate-gaussian.")
 
     @classmethod
-    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int) -> Self:
+    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int, quorum: float = 0.5) -> Self:
         moved = moved_labels(panel["labels"], limit, panel["adjacency"])
         sigma = vector_sigma(budget, limits, squared_sensitivity=moved, adjacency=panel["adjacency"])
-        return cls(**panel, sigma=sigma, limit=limit, budget=budget)
+        return cls(**panel, sigma=sigma, limit=limit, quorum=quorum, budget=budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,21 +152,24 @@ class BinaryVote(GaussianVote):
     name: ClassVar[str] = "binary-vote"
     reference: ClassVar[str] = "DBM23"
     cost_rule: ClassVar[str] = "one Gaussian bit per label that can move"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"), Parameter(name="quorum"))
 
     @classmethod
-    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
+    def spend(
+        cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None, quorum: float = 0.5
+    ) -> Self:
         moved = moved_labels(panel["labels"], limit, panel["adjacency"])
+        doubled = double_quorum(panel["teachers"], quorum)
 
         def cost(precision: float) -> Cost:
-            return moved * Cost.of(_bit(1 / precision, panel["teachers"]), adjacency=panel["adjacency"])
+            return moved * Cost.of(_bit(1 / precision, doubled), adjacency=panel["adjacency"])
 
         sigma = 1 / bit_precision(budget, limits, cost, coins=moved)
-        return cls(**panel, sigma=sigma, limit=limit, budget=budget)
+        return cls(**panel, sigma=sigma, limit=limit, quorum=quorum, budget=budget)
 
     @property
     def cost(self) -> Cost:
-        return self.moved * Cost.of(_bit(self.sigma, self.teachers), adjacency=self.adjacency)
+        return self.moved * Cost.of(_bit(self.sigma, self.doubled_quorum), adjacency=self.adjacency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,21 +279,21 @@ def vector_sigma(budget: Budget, limits: Filter | None, *, squared_sensitivity: 
     return 1 / vector_precision(budget, limits, cost, squared_sensitivity=squared_sensitivity)
 
 
-def middle(sigma: float, teachers: int) -> float:
-    """Return half of the teachers in standard deviations."""
-    return teachers / (2 * sigma)
+def middle(sigma: float, doubled_quorum: int) -> float:
+    """Return the quorum in standard deviations."""
+    return doubled_quorum / (2 * sigma)
 
 
-def _bit(sigma: float, teachers: int) -> GaussianBit:
+def _bit(sigma: float, doubled_quorum: int) -> GaussianBit:
     # pi(n) = Phi(n / sigma - offset) over all n >= 0: the counts 0..teachers and beyond, so never too cheap.
-    return GaussianBit(sigma=sigma, offset=middle(sigma, teachers), reach=1)
+    return GaussianBit(sigma=sigma, offset=middle(sigma, doubled_quorum), reach=1)
 
 
 @lru_cache(maxsize=64)
-def _coins(sigma: float, teachers: int) -> Coins:
+def _coins(sigma: float, doubled_quorum: int, teachers: int) -> Coins:
     from scipy.special import ndtr
 
-    offset = middle(sigma, teachers)
+    offset = middle(sigma, doubled_quorum)
 
     def bias(entry: int) -> Any:
         if entry == Fraction(offset) * Fraction(sigma):

@@ -15,7 +15,7 @@ from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.base import Parameter
 from cutline.mechanisms.planned import check_accounting
-from cutline.pate.aggregators.base import Aggregator, Panel, Votes, moved_labels
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes, double_quorum, moved_labels
 from cutline.pate.aggregators.calibration import planned_voting_table, voting_table
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import BitTable, Budget, Cost, Filter
@@ -57,7 +57,8 @@ class OptimalVote(CoinVote):
 
     **Privacy.** One person moves each count by at most 1, so a label costs the table's own curve; ``moved`` labels of a query
     can move at all: all of them, or ``min(labels, 2 limit)`` under REPLACE and ``min(labels, limit)`` under ADD_REMOVE where
-    ballots are limited. No delta [ZW22; docs/proofs/optimal-vote.md].
+    ballots are limited. No delta. The middle of the table is the quorum, which is public; where it lies changes nothing
+    [ZW22; docs/proofs/optimal-vote.md].
 
     Parameters
     ----------
@@ -81,7 +82,9 @@ class OptimalVote(CoinVote):
     name: ClassVar[str] = "optimal-vote"
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "one coin per label that can move"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"), Parameter(name="accounting"))
+    parameters: ClassVar[tuple[Parameter, ...]] = tuple(
+        Parameter(name=name) for name in ("limit", "quorum", "accounting")
+    )
 
     table: BitTable
 
@@ -93,14 +96,17 @@ class OptimalVote(CoinVote):
         panel: Panel,
         *,
         limit: int | None = None,
+        quorum: float = 0.5,
         accounting: str = "renyi",
     ) -> Self:
         coins = moved_labels(panel["labels"], limit, panel["adjacency"])
+        agreeing, phantoms = phantom_teachers(panel["teachers"], quorum)
         if check_accounting(accounting, limits):
-            table = planned_voting_table(budget, coins=coins, teachers=panel["teachers"])
+            table = planned_voting_table(budget, coins=coins, teachers=agreeing)
         else:
-            table = voting_table(budget, limits, coins=coins, teachers=panel["teachers"])
-        return cls(**panel, table=table, limit=limit, budget=budget)
+            table = voting_table(budget, limits, coins=coins, teachers=agreeing)
+        table = BitTable(values=table.values, start=table.start - phantoms)
+        return cls(**panel, table=table, limit=limit, quorum=quorum, budget=budget)
 
     def __post_init__(self) -> None:
         Aggregator.__post_init__(self)
@@ -117,6 +123,21 @@ class OptimalVote(CoinVote):
     def chances(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         yes = self.table(counts)
         return yes, 1 - yes  # exact in floats where it matters: the law's tails are multiples of 2^-53
+
+
+def phantom_teachers(teachers: int, quorum: float) -> tuple[int, int]:
+    r"""Return a number of teachers whose half is the quorum, and how many of them are made up and say yes to everything.
+
+    Made-up teachers are public and nobody's, so they change no guarantee: below one half they say yes, above it they say no.
+    The voting table of all of them, read without the ones who say yes, has the quorum in its middle.
+
+    Examples
+    --------
+    >>> phantom_teachers(300, 0.5), phantom_teachers(300, 0.25), phantom_teachers(300, 0.75)
+    ((300, 0), (450, 150), (450, 0))
+    """
+    doubled = double_quorum(teachers, quorum)
+    return (2 * teachers - doubled, teachers - doubled) if doubled < teachers else (doubled, 0)
 
 
 @lru_cache(maxsize=64)

@@ -50,7 +50,7 @@ class StableMajority(Aggregator):
     name: ClassVar[str] = "stable-majority"
     reference: ClassVar[str] = "DL09"
     cost_rule: ClassVar[str] = "one coin per query"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"),)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter(name="limit"), Parameter(name="quorum"))
 
     table: BitTable
 
@@ -59,8 +59,10 @@ class StableMajority(Aggregator):
         TableTest(table=self.table)  # refuses a table that does not start at 0
 
     @classmethod
-    def spend(cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None) -> Self:
-        return cls(**panel, table=stability_table(budget, limits), limit=limit, budget=budget)
+    def spend(
+        cls, budget: Budget, limits: Filter | None, panel: Panel, *, limit: int | None = None, quorum: float = 0.5
+    ) -> Self:
+        return cls(**panel, table=stability_table(budget, limits), limit=limit, quorum=quorum, budget=budget)
 
     @property
     def cost(self) -> Cost:
@@ -69,15 +71,15 @@ class StableMajority(Aggregator):
     def draw(self, votes: Votes, source: Source) -> Int8Array:
         counts = self.read_votes(votes)
         passed = bernoulli(self.table(self._distances(counts)), rng=source)
-        return np.where(passed[:, None], majorities(counts, self.teachers), np.int8(MISSING))
+        return np.where(passed[:, None], majorities(counts, self.doubled_quorum), np.int8(MISSING))
 
     def law(self, votes: Votes) -> LabelLaw:
         counts = self.read_votes(votes, dimensions=1)
         passes = float(self.table(self._distances(counts)))
-        return {tuple(majorities(counts, self.teachers).tolist()): passes, (None,) * self.labels: 1 - passes}
+        return {tuple(majorities(counts, self.doubled_quorum).tolist()): passes, (None,) * self.labels: 1 - passes}
 
     def _distances(self, counts: IntArray) -> IntArray:
-        distances: IntArray = confidences(counts, self.teachers).min(axis=-1) - 1
+        distances: IntArray = confidences(counts, self.doubled_quorum).min(axis=-1) - 1
         return distances
 
 
@@ -127,6 +129,21 @@ class StableSetVote(Aggregator):
         choose: str = "em",
         test: str = "table",
     ) -> Self:
+        return cls.spend_on_sets(budget, limits, panel, max_k, min_k, choose, test, limit=limit)
+
+    @classmethod
+    def spend_on_sets(
+        cls,
+        budget: Budget,
+        limits: Filter | None,
+        panel: Panel,
+        max_k: int | None,
+        min_k: int,
+        choose: str,
+        test: str,
+        **shared: Any,
+    ) -> Self:
+        """Return the aggregator for the window, chooser and test; ``shared`` are parameters of every aggregator."""
         preference = Preference(max_k=panel["labels"] if max_k is None else max_k, min_k=min_k)
         check_window(preference, panel["labels"])
         chooser, gap_test = calibrate_parts(
@@ -137,7 +154,7 @@ class StableSetVote(Aggregator):
             choose=choose,
             test=test,
         )
-        return cls(**panel, preference=preference, chooser=chooser, test=gap_test, limit=limit, budget=budget)
+        return cls(**panel, preference=preference, chooser=chooser, test=gap_test, budget=budget, **shared)
 
     @property
     def cost(self) -> Cost:
@@ -234,6 +251,23 @@ class StableConfident(StableSetVote):
     name: ClassVar[str] = "stable-confident"
     reference: ClassVar[str] = "ZW22"
     cost_rule: ClassVar[str] = "choice (bounded range) + one coin"
+    parameters: ClassVar[tuple[Parameter, ...]] = (*StableSetVote.parameters, Parameter(name="quorum"))
+
+    @classmethod
+    def spend(
+        cls,
+        budget: Budget,
+        limits: Filter | None,
+        panel: Panel,
+        *,
+        limit: int | None = None,
+        max_k: int | None = None,
+        min_k: int = 1,
+        choose: str = "em",
+        test: str = "table",
+        quorum: float = 0.5,
+    ) -> Self:
+        return cls.spend_on_sets(budget, limits, panel, max_k, min_k, choose, test, limit=limit, quorum=quorum)
 
     @classmethod
     def constants(cls, adjacency: Adjacency) -> Adjacency:  # noqa: ARG003 - the same under both
@@ -241,12 +275,12 @@ class StableConfident(StableSetVote):
         return Adjacency.REPLACE
 
     def rank_labels(self, counts: IntArray) -> tuple[IntArray, IntArray]:
-        ranks, top = rank_scores(confidences(counts, self.teachers))
+        ranks, top = rank_scores(confidences(counts, self.doubled_quorum))
         gaps = np.concatenate([top[:, :-1] - top[:, 1:], 2 * top[:, -1:]], axis=1)
         return ranks, gaps[:, : self.preference.max_k]
 
     def answer_set(self, counts: IntArray, inside: BoolArray) -> Int8Array:
-        return np.where(inside, majorities(counts, self.teachers), np.int8(MISSING))
+        return np.where(inside, majorities(counts, self.doubled_quorum), np.int8(MISSING))
 
 
 def rank_scores(scores: IntArray) -> tuple[IntArray, IntArray]:
@@ -265,12 +299,12 @@ def check_window(preference: Preference, labels: int) -> None:
         )
 
 
-def majorities(counts: IntArray, teachers: int) -> Int8Array:
-    """Return 1 where more than half of the teachers said yes, and 0 elsewhere."""
-    return np.greater(counts, teachers // 2).astype(np.int8)
+def majorities(counts: IntArray, doubled_quorum: int) -> Int8Array:
+    """Return 1 where more teachers said yes than the quorum, and 0 elsewhere; twice a quorum of half is all teachers."""
+    return np.greater(counts, doubled_quorum // 2).astype(np.int8)
 
 
-def confidences(counts: IntArray, teachers: int) -> IntArray:
+def confidences(counts: IntArray, doubled_quorum: int) -> IntArray:
     r"""Return, for each count, how many ballots must change before the majority flips; at least 1.
 
     It moves by at most 1 when the count does, and where the majority differs between neighbours it is 1 on both sides
@@ -281,5 +315,5 @@ def confidences(counts: IntArray, teachers: int) -> IntArray:
     >>> confidences(np.array([0, 1, 2, 3, 4]), 4).tolist(), confidences(np.array([0, 1, 2, 3, 4, 5]), 5).tolist()
     ([3, 2, 1, 1, 2], [3, 2, 1, 1, 2, 3])
     """
-    half = teachers // 2
-    return np.where(counts > half, counts - half, half + 1 - counts)
+    most = doubled_quorum // 2  # the largest count that is no majority
+    return np.where(counts > most, counts - most, most + 1 - counts)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
-from cutline.pate.aggregators.base import Aggregator, Panel
+from cutline.pate.aggregators.base import Aggregator, Panel, double_quorum
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
-from cutline.pate.aggregators.optimal_vote import OptimalVote
+from cutline.pate.aggregators.optimal_vote import OptimalVote, phantom_teachers
 from cutline.pate.aggregators.stable_sets import (
     StableConfident,
     StableMajority,
@@ -41,11 +42,13 @@ _EM = GapExponential(epsilon=1.5)
 _STABILITY = BitTable.stability(order=3.0, rdp=2.0, delta=0.02)
 
 
-def _optimal(panel: Panel, *, limit: int | None = None, rdp: float | None = None) -> OptimalVote:
+def _optimal(panel: Panel, *, limit: int | None = None, rdp: float | None = None, quorum: float = 0.5) -> OptimalVote:
     """Return a vote whose table is as steep as it takes to be nearly sure where all agree, for that many teachers."""
     teachers = panel["teachers"]
-    table = BitTable.voting(order=3.0, rdp=rdp or min(0.8, 12.8 / teachers**2), teachers=teachers)
-    return OptimalVote(table=table, limit=limit, **panel)
+    agreeing, phantoms = phantom_teachers(teachers, quorum)
+    table = BitTable.voting(order=3.0, rdp=rdp or min(0.8, 12.8 / teachers**2), teachers=agreeing)
+    table = BitTable(values=table.values, start=table.start - phantoms)
+    return OptimalVote(table=table, limit=limit, quorum=quorum, **panel)
 
 
 def _stable(kind: type[StableSetVote], chooser: Chooser, panel: Panel) -> StableSetVote:
@@ -94,6 +97,7 @@ def checks(name: str) -> list[Check]:
     return [
         *(_holds(name, words, panel, on_ballots=True) for words, panel in on_ballots),
         *(_holds(name, words, panel, on_ballots=False) for words, panel in on_counts),
+        *_quorums(name),
         *_controls(name),
     ]
 
@@ -102,8 +106,25 @@ def _panel(teachers: int, labels: int, adjacency: Adjacency) -> Panel:
     return Panel(teachers=teachers, labels=labels, adjacency=adjacency)
 
 
+def _quorums(name: str) -> list[Check]:
+    """Return the checks at every quorum that four teachers can have, other than half, if the aggregator takes a quorum."""
+    first, build = next(iter(_VARIANTS[name].items()))
+    found = []
+    for adjacency, doubled in product(Adjacency, (1, 2, 3, 5, 6, 7)):
+        panel, quorum = _panel(4, 2, adjacency), doubled / 8
+        right = build(panel)
+        if "quorum" in {parameter.name for parameter in right.parameters}:
+            vote = _optimal(panel, quorum=quorum) if name == OptimalVote.name else replace(right, quorum=quorum)
+            found.append(_check(f"{first} quorum {quorum:g}", panel, vote, on_ballots=True))
+    return found
+
+
 def _holds(name: str, words: str, panel: Panel, *, on_ballots: bool) -> Check:
-    aggregator = _VARIANTS[name][words](panel)
+    return _check(words, panel, _VARIANTS[name][words](panel), on_ballots=on_ballots)
+
+
+def _check(words: str, panel: Panel, aggregator: Aggregator, *, on_ballots: bool) -> Check:
+    name = aggregator.name
     teachers, labels, adjacency = panel["teachers"], panel["labels"], panel["adjacency"]
     counts = "" if on_ballots else "counts of "
     return Check(
@@ -140,6 +161,7 @@ def _wrong() -> dict[str, dict[str, Subject]]:
     return {
         OptimalVote.name: {
             "a middle that follows the ballots that came": WanderingMiddle(subject=limited),
+            "a quorum of the ballots that came": WanderingMiddle(subject=_optimal(adds, limit=1, quorum=0.25)),
             "table rounded to 1": _rounded(steep, near=0.05),
             "a limit of 1 charged once under replace": UnderReplace(subject=OnBallots(subject=limited)),
             "ballots beyond the limit": _charged(free, _optimal(replaces, limit=1)),
@@ -201,8 +223,9 @@ class WanderingMiddle(OnBallots):
     subject: OptimalVote
 
     def law(self, ballots: Ballots, /) -> LabelLaw:
-        table, teachers = self.subject.table, self.subject.teachers
-        shifted = BitTable(values=table.values, start=table.start + len(ballots) // 2 - teachers // 2)
+        table, meant = self.subject.table, self.subject.doubled_quorum
+        came = double_quorum(max(len(ballots), 1), self.subject.quorum)
+        shifted = BitTable(values=table.values, start=table.start + came // 2 - meant // 2)
         return replace(self.subject, table=shifted).law(self.subject.tally(ballots)[0])
 
 
@@ -214,9 +237,9 @@ class CarelessMajority(OnBallots):
 
     def law(self, ballots: Ballots, /) -> LabelLaw:
         counts = self.subject.tally(ballots)[0]
-        teachers = self.subject.teachers
-        passes = float(self.subject.table(confidences(counts, teachers).min()))
-        return {tuple(majorities(counts, teachers).tolist()): passes, (None,) * len(counts): 1 - passes}
+        quorum = self.subject.doubled_quorum
+        passes = float(self.subject.table(confidences(counts, quorum).min()))
+        return {tuple(majorities(counts, quorum).tolist()): passes, (None,) * len(counts): 1 - passes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
