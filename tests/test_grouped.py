@@ -288,7 +288,7 @@ def test_the_printed_table_and_its_json(cases, capsys, monkeypatch):
     text = shown(capsys, found)
     assert "The top by day: 4 of 4 released, in item order, not by rank" in text
     assert "2020-03-12" in text
-    assert "state (users, noisy)" in text
+    assert "state (users, noisy, 95 %)" in text
     assert text.count("guarantee ") == 1
     plain = json.loads(json.dumps(found.to_dict(full=True), allow_nan=False))
     assert list(plain["groups"]) == [str(day) for day in DAYS]

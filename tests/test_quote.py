@@ -194,7 +194,9 @@ def test_the_queries_are_those_that_were_quoted(books):
 def test_a_share_is_the_mechanisms_own_also_with_counts():
     asked = cutline.quote(k=3, max_k=20, test_share=0.4, counts=True)
     usual = cutline.quote(k=3, max_k=20, counts=True)
-    assert asked.mechanism["counts"]["sigma"] == pytest.approx(usual.mechanism["counts"]["sigma"], rel=0.2)
+    assert asked.mechanism["counts"]["sigma_of_one"] == pytest.approx(
+        usual.mechanism["counts"]["sigma_of_one"], rel=0.2
+    )
     with pytest.raises(ParameterError, match="share"):
         cutline.quote(k=3, max_k=20, test_share=0.7, counts=True)
 

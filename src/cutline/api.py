@@ -67,8 +67,8 @@ def top(source: Any, *, progress: Progress | None = None, **ask: Unpack[Ask]) ->
         8 for bounded counts in eighths of a vote: a user with more items than the bound gives each of them less, instead of
         keeping only some.
     counts
-        Also release noisy counts of the set, for a fifth of the Rényi allowance: of all users, or with ``"bounded"`` of users
-        after the bound, whose noise grows with ``max_items_per_user`` and not with the set.
+        Also release noisy counts of the set, for a fifth of the Rényi allowance: of all users, whose noise grows with the root
+        of how many items went out, or with ``"bounded"`` of users after the bound, whose noise does not grow beyond that many.
     where
         One row-local SQL expression; rows for which it is not true are left out.
     memory_limit

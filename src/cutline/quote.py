@@ -337,9 +337,8 @@ def quote(
     ranks = max_k or default_max_k(k)
     moved = None
     if counts is not False:
-        moved = count_bound(counts, None if question.vote_parts else question.max_items_per_user, terms.adjacency)
-    counted = max(k or ranks, *(others.get("ranks") or (1,))) if counts else None
-    counted = counted if moved is None else min(moved, k or moved)  # after the bound, a larger set has no more noise
+        bound, parts = question.max_items_per_user, question.vote_parts
+        moved = count_bound(counts, bound, terms.adjacency, vote_parts=parts)
     touched = 1
     if grouping is not None:
         if terms.adjacency is not Adjacency.ADD_REMOVE:
@@ -354,10 +353,10 @@ def quote(
 
     def work_of(kind: type[Mechanism], **hinted: Any) -> TopWork:
         noisy = None
-        if counted is None:
-            calibrated = kind.calibrate(each, **agreed, **hinted)
+        if counts:
+            calibrated, noisy = calibrate_with_counts(kind, each, bound=moved, **agreed, **hinted)
         else:
-            calibrated, noisy = calibrate_with_counts(kind, each, counted=counted, bound=moved, **agreed, **hinted)
+            calibrated = kind.calibrate(each, **agreed, **hinted)
         if size is not None:  # k may be more than there are candidates, which should not cost anything
             calibrated.check_domain(ClosedHistogram.from_counts(np.zeros(size, dtype=np.int64)))
         reach = int(calibrated.describe().get("max_k", 0))  # how many ranks the mechanism itself looks at

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from cutline.count_errors import CountError
 from cutline.histogram import Item, item_key
 from cutline.outcome import Items, NextStep, Outcome, Status, advise, explain_status
 from cutline.privacy import Budget, Cost
@@ -149,6 +150,14 @@ class Release(Paid):
         return self.outcome.status
 
     @property
+    def count_error(self) -> CountError | None:
+        """How far the noisy counts may be from the true ones; None if there are no counts."""
+        described = self.mechanism.get("counts")
+        if self.counts is None or not described:
+            return None
+        return CountError.of_release(described, len(self.counts))
+
+    @property
     def why(self) -> str:
         """Why an answer can have this status, in a sentence or two; from public facts alone."""
         return explain_status(self.status, mechanism=self.mechanism, k=self.k)
@@ -240,11 +249,13 @@ class Release(Paid):
             they were released, or in the items' own order where the order means nothing (``ordered`` is then false); None
             when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
             ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,
-            see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``guarantee``: one sentence.
+            see `Cost.summary`. ``counts``: noisy counts in the order of the items, or None. ``count_error``: how far they may
+            be off, with an interval for each, which has no number below 0. ``guarantee``: one sentence.
             ``seeded``: whether it is a simulation. ``ledger``: the account that paid, afterwards; ``entry``: where it is kept;
             ``repeated_from``: the same if it was there already, and free. ``version``: of the package.
         """
-        listed = self.listed()
+        listed, error = self.listed(), self.count_error
+        counts = None if self.counts is None else [int(self.counts[item]) for item in listed or ()]
         _, delta, _ = _stated(self.reserved or self.cost, self.budget)
         return {
             "status": str(self.status),
@@ -255,7 +266,8 @@ class Release(Paid):
             "ordered": isinstance(self.items, tuple),
             "k": self.k,
             **describe_cost(self.mechanism, cost=self.cost, budget=self.budget, delta=delta, full=full),
-            "counts": None if self.counts is None else [int(self.counts[item]) for item in listed or ()],
+            "counts": counts,
+            "count_error": error and error.to_dict() | {"intervals": [list(error.interval(n)) for n in counts or ()]},
             "guarantee": self.guarantee,
             "seeded": self.seeded,
             **self.describe_payment(),

@@ -46,7 +46,8 @@ def test_noisy_counts_come_with_the_set(run, checkins):
     assert len(plain["counts"]) == len(plain["items"]) == 12
     assert all(500 < n < 2500 for n in plain["counts"])
     text = run("top", checkins, "--user", "user_id", "--item", "venue", "--counts").stdout
-    assert "users, noisy" in text
+    assert "users (noisy, 95 %)" in text
+    assert " ± " in text
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,6 @@ def test_counts_say_what_they_are_of():
     asked = quote(max_items_per_user=3, counts="bounded", rng=SeededSource(0))
     release = asked.run((full, bounded))
     assert counted(release) == "users after the bound"
-    table = item_table("venue", release.listed(), release.counts, of=counted(release))
-    assert [column.header for column in table.columns] == ["venue", "users after the bound, noisy"]
+    table = item_table("venue", release)
+    assert [column.header for column in table.columns] == ["venue", "users after the bound (noisy, 95 %)"]
     assert headline(release) == "2 items with many users, in item order, not by rank"

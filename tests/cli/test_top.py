@@ -20,6 +20,7 @@ KEYS = [
     "releases",
     "cost",
     "counts",
+    "count_error",
     "guarantee",
     "seeded",
     "ledger",

@@ -100,7 +100,7 @@ def test_names_leave_the_engine_only_when_they_go_out():
     release = mechanism.release(histogram, rng=SeededSource(0))
     assert release.items < {f"top {n}" for n in range(4)}
     assert kept.asked == [[(900, place) for place in range(4)]]  # once, names and full counts together
-    noisy = NoisyCounts.calibrate(Budget(epsilon=9.0, delta=1e-6), max_k=3)
+    noisy = NoisyCounts.calibrate(Budget(epsilon=9.0, delta=1e-6))
     counts = with_counts(release, histogram, noisy, rng=SeededSource(0)).counts
     assert all(abs(n - 900) < 20 for n in counts.values())
     assert len(kept.asked) == 1

@@ -23,6 +23,7 @@ from rich.text import Text
 from cutline.cli.door import NOT_AS_REQUIRED, deliver, printable
 from cutline.errors import UnsettledError
 from cutline.grouped import GroupedRelease
+from cutline.histogram import Item
 from cutline.outcome import Status
 from cutline.release import Paid, Release
 
@@ -89,16 +90,14 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     print_titled(results(), title, table)
 
 
-def item_table(
-    header: str, items: Iterable[object], counts: Mapping[Any, int] | None = None, *, of: str = "users"
-) -> Table:
-    """Return one item per row, with its noisy count if there is one; ``of`` says what was counted."""
+def item_table(header: str, release: Release) -> Table:
+    """Return one item per row, with its noisy count and what it may be off by if there is one."""
     table = Table()
     table.add_column(printable(header), overflow="fold")
-    if counts is not None:
-        table.add_column(f"{of}, noisy", justify="right")
-    for item in items:
-        table.add_row(printable(item), *([] if counts is None else [f"{counts[item]:,}"]))
+    if release.counts is not None:
+        table.add_column(f"{_counted(release)} (noisy, 95 %)", justify="right")
+    for item in release.listed() or ():
+        table.add_row(printable(item), *([] if release.counts is None else [_count_in_words(release, item)]))
     return table
 
 
@@ -167,8 +166,7 @@ def print_answer(answer: Paid, *, header: str) -> None:
     elif not answer.items:
         console.print(headline(answer) + "\n", style="bold")
     else:
-        table = item_table(header, answer.listed() or (), answer.counts, of=_counted(answer))
-        print_titled(console, headline(answer), table)
+        print_titled(console, headline(answer), item_table(header, answer))
     facts = status_facts(answer) | {"guarantee": plain["guarantee"], "mechanism": parameters(plain["mechanism"])}
     if answer.account is not None:
         account = account_facts(answer.account)
@@ -207,7 +205,7 @@ def _group_table(header: str, grouped: GroupedRelease) -> Table:
     table = Table()
     table.add_column(printable(grouped.by), overflow="fold")
     table.add_column("k", justify="right")
-    table.add_column(f"{printable(header)}{f' ({counted}, noisy)' if counted else ''}", overflow="fold")
+    table.add_column(f"{printable(header)}{f' ({counted}, noisy, 95 %)' if counted else ''}", overflow="fold")
     for group, release in grouped.releases.items():
         table.add_row(printable(group), str(release.k) if release.k else "", _items_in_words(release))
     return table
@@ -222,7 +220,14 @@ def _items_in_words(release: Release) -> str:
     listed, counts = release.listed(), release.counts
     if not listed:
         return str(release.status)
-    return ", ".join(printable(item) + ("" if counts is None else f" ({counts[item]:,})") for item in listed)
+    words = {item: "" if counts is None else f" ({_count_in_words(release, item)})" for item in listed}
+    return ", ".join(printable(item) + words[item] for item in listed)
+
+
+def _count_in_words(release: Release, item: Item) -> str:
+    """Return the noisy count of one item with its error; without one if the release does not say how it was made."""
+    error, count = release.count_error, (release.counts or {})[item]
+    return f"{count:,}" if error is None else error.in_words(count)
 
 
 def _order(ordered: bool) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from cutline.arrays import IntArray
+from cutline.count_errors import spread
 from cutline.errors import AdjacencyError, DomainError, ParameterError, shortened
-from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, check_max_k, item_key
+from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, item_key
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.calibration import INSIDE, check_limits
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
@@ -25,6 +26,7 @@ from cutline.sampling.noise import check_sigma, discrete_gaussian
 
 AFTER_BOUND = "users after the bound"
 _CHUNK = 4096
+_MOST_ITEMS = 2**32  # of a set, for which every sigma can still be drawn
 _MOST_DELTA = 0.9
 _HIGH_ORDER, _SOME_DELTA = 1e4, 0.25
 _ROUNDS = 16
@@ -34,40 +36,37 @@ _M = TypeVar("_M", bound=Mechanism)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCounts:
-    r"""The counts of at most ``max_k`` released items, each with discrete Gaussian noise.
+    r"""The counts of released items, each with discrete Gaussian noise that grows with the root of how many there are.
 
-    **Privacy.** One person moves each count by at most 1 under both relations, so k counts have squared L2 sensitivity k and
-    cost ``order * k / (2 sigma^2)`` [CKS20, Theorem 4; docs/proofs/noisy-counts.md]. The items must already be public. The cost
-    before any data is that of ``max_k`` counts; what a release is charged is the k that went out.
+    **Privacy.** One person moves each count by at most 1 under both relations, so k counts have squared L2 sensitivity k; with
+    noise of standard deviation ``sigma sqrt(k)`` they cost ``order / (2 sigma^2)``, the same for every k [CKS20, Theorem 4;
+    docs/proofs/noisy-counts.md]. The items, and with them k, must already be public.
 
     Parameters
     ----------
     sigma
-        Standard deviation of the noise.
-    max_k
-        The largest set that may be counted.
+        Standard deviation of the noise of a single item.
     bound
         How many of the counts one person can move, if they are counts with a bound on items per user: those are "users after
-        the bound", of sets of any size. None: the counts of all users.
+        the bound", whose noise does not grow beyond that many items. None: the counts of all users.
 
     Examples
     --------
     >>> from cutline.sampling import SeededSource
-    >>> noisy = NoisyCounts.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=3)
+    >>> noisy = NoisyCounts.calibrate(Budget(epsilon=1.0, delta=1e-6))
     >>> counts = OpenHistogram.from_counts({"a": 340, "b": 333, "c": 12}, max_k=3)
-    >>> f"{noisy.sigma:.2f}", noisy.counts(counts, ["a", "b"], rng=SeededSource(0))
-    ('7.85', {'a': 347, 'b': 329})
+    >>> f"{noisy.sigma:.2f}", f"{noisy.deviation(2):.2f}", noisy.counts(counts, ["a", "b"], rng=SeededSource(0))
+    ('4.53', '6.41', {'a': 340, 'b': 337})
     """
 
     sigma: float
-    max_k: int
     adjacency: Adjacency
     bound: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-        check_max_k(self.max_k)
         check_sigma(self.sigma)
+        check_sigma(spread(self.sigma, _MOST_ITEMS))
 
     @classmethod
     def calibrate(
@@ -76,67 +75,57 @@ class NoisyCounts:
         *,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
         limits: Filter | None = None,
-        max_k: int,
         bound: int | None = None,
     ) -> Self:
-        """Spend a whole budget on counts of sets of up to ``max_k`` items; with a filter, all of its Rényi limit."""
-        check_max_k(max_k)
-        most = max_k if bound is None else min(max_k, bound)
+        """Spend a whole budget on counts of sets of any size; with a filter, all of its Rényi limit."""
         if limits is not None:
             check_limits(budget, limits, needs_delta=False)
             rdp_each = float(Fraction(limits.rdp) / budget.releases)
-            sigma = math.sqrt(limits.order * most / (2 * rdp_each * INSIDE))
-            return cls(sigma=sigma, max_k=max_k, adjacency=adjacency, bound=bound)
+            return cls(sigma=math.sqrt(limits.order / (2 * rdp_each * INSIDE)), adjacency=adjacency, bound=bound)
 
         def fits(precision: float) -> bool:
-            noisy = cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency, bound=bound)
+            noisy = cls(sigma=1 / precision, adjacency=adjacency, bound=bound)
             return rdp(budget.releases * noisy.cost, budget.delta) <= budget.epsilon
 
         # zCDP is never better than the best order: its sigma is a start that fits, and is not far off.
         log = math.log(1 / budget.delta)
         rho = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2 / budget.releases
-        start = math.sqrt(2 * rho / most)
+        start = math.sqrt(2 * rho)
         precision = largest(fits, low=start * INSIDE, high=4 * start, relative=1e-9)
-        return cls(sigma=1 / precision, max_k=max_k, adjacency=adjacency, bound=bound)
+        return cls(sigma=1 / precision, adjacency=adjacency, bound=bound)
 
     @property
     def cost(self) -> Cost:
-        """The cost of the largest set."""
-        return self.cost_of(self.max_k)
+        """The cost of a set of any size."""
+        return self.cost_of(1)
 
     def cost_of(self, k: int) -> Cost:
-        """Return the cost of counting k items; nothing for none."""
-        if k == 0:
-            return Cost(adjacency=self.adjacency)
-        moved = k if self.bound is None else min(k, self.bound)
-        curve = Gaussian(sigma=self.sigma, squared_sensitivity=float(moved), discrete=True)
-        return Cost.of(curve, adjacency=self.adjacency)
+        """Return the cost of counting k items: the same for every k, and nothing for none."""
+        curve = Gaussian(sigma=self.sigma, discrete=True)
+        return Cost.of(curve, adjacency=self.adjacency) if k else Cost(adjacency=self.adjacency)
+
+    def deviation(self, k: int) -> float:
+        """Return the standard deviation of each count of k items."""
+        return spread(self.sigma, k if self.bound is None else min(k, self.bound))
 
     def counts(self, histogram: Histogram, items: Iterable[Item], *, rng: Source | None = None) -> dict[Item, int]:
         """Return a noisy count for each of the public ``items``, in the items' own order; it may be negative."""
         public = sorted(set(items), key=item_key)
-        if self.bound is None and len(public) > self.max_k:
-            raise ParameterError(
-                "noisy counts are made for at most max_k items",
-                f"{len(public)} items, max_k={self.max_k}",
-                "Raise max_k.",
-            )
         true = true_counts(histogram, public) if self.bound is None else bounded_counts(histogram, public)
-        noise = discrete_gaussian(len(public), sigma=self.sigma, rng=rng)
+        noise = discrete_gaussian(len(public), sigma=self.deviation(max(1, len(public))), rng=rng)
         return dict(zip(public, (true + noise).tolist(), strict=True))
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters as plain data."""
-        if self.bound is None:
-            return {"sigma": self.sigma, "max_k": self.max_k}
-        return {"sigma": self.sigma, "of": AFTER_BOUND, "moved": self.bound}
+        own = {} if self.bound is None else {"of": AFTER_BOUND, "moved": self.bound}
+        return {"sigma_of_one": self.sigma, **own}
 
 
 def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, rng: Source | None = None) -> Release:
     r"""Return the release with noisy counts of its items, drawn from the histogram it was made from.
 
     For a withheld release, or an empty set, there is nothing to count and nothing to pay, but the price it might have had is
-    part of its guarantee all the same. What is charged is the number of items that went out, which is public by then.
+    part of its guarantee all the same. How many items went out is public by then, and decides how much noise there is.
     """
     if release.cost.adjacency != noisy.adjacency:
         raise AdjacencyError(
@@ -154,7 +143,8 @@ def with_counts(release: Release, histogram: Histogram, noisy: NoisyCounts, *, r
     if not release.items:
         return asked
     source = resolve(rng)
-    counts = noisy.counts(histogram, release.items, rng=source)
+    drawn = noisy.counts(histogram, release.items, rng=source)
+    counts = {item: drawn[item] for item in release.listed() or ()}  # in the order of the release, if it has one
     cost = release.cost + noisy.cost_of(len(counts))
     return replace(asked, counts=counts, cost=cost, seeded=release.seeded or source.seeded)
 
@@ -163,7 +153,6 @@ def calibrate_with_counts(
     kind: type[_M],
     budget: Budget,
     *,
-    counted: int,
     bound: int | None = None,
     counts_share: float = 0.2,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
@@ -175,13 +164,9 @@ def calibrate_with_counts(
     **Privacy.** One filter is fixed, by the caller or by the Rényi order and delta that the mechanism asks for alone, and its
     Rényi limit is split, so that the sum of both costs stays within the budget for all its releases.
 
-    ``counted`` is the largest set that can go out, ``bound`` is as in `NoisyCounts`, and ``counts_share`` is what the counts
-    take of the Rényi limit. The other parameters are those of ``kind.calibrate``.
+    ``bound`` is as in `NoisyCounts`, and ``counts_share`` is what the counts take of the Rényi limit. The other parameters are
+    those of ``kind.calibrate``.
     """
-    if kind.domains == ("bounded",) and not kind.accepts("k") and bound is None:
-        raise ParameterError(
-            "counts of all users are for a set of limited size", f"{kind.name}, without k", "Take counts='bounded'."
-        )
     if not 0 < counts_share < 1:
         raise ParameterError("counts_share must be above 0 and below 1", f"counts_share={counts_share}", "Try 0.2.")
 
@@ -190,7 +175,7 @@ def calibrate_with_counts(
         rest = replace(whole, rdp=fraction_down(Fraction(whole.rdp) - Fraction(for_counts)))
         mechanism = kind.calibrate(budget, adjacency=adjacency, limits=rest, **declared)
         allowed = replace(whole, rdp=for_counts, delta=0.0)
-        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, max_k=counted, bound=bound)
+        noisy = NoisyCounts.calibrate(budget, adjacency=adjacency, limits=allowed, bound=bound)
         return mechanism, noisy
 
     if limits is not None:
@@ -247,7 +232,9 @@ def bounded_counts(histogram: Histogram, items: list[Item]) -> IntArray:
     return np.asarray(histogram.values[places], dtype=np.int64)
 
 
-def count_bound(counts: bool | str, max_items_per_user: int | None, adjacency: Adjacency) -> int | None:
+def count_bound(
+    counts: bool | str, max_items_per_user: int | None, adjacency: Adjacency, *, vote_parts: int | None = None
+) -> int | None:
     """Return how many counts one person can move if they are those after the bound; None for counts of all users, or none.
 
     ``counts`` is what the caller asked for: true or false, or "bounded".
@@ -257,8 +244,14 @@ def count_bound(counts: bool | str, max_items_per_user: int | None, adjacency: A
     if not isinstance(counts, str) or counts != "bounded" or max_items_per_user is None:
         raise ParameterError(
             "counts are true, false, or 'bounded' for a mechanism with a bound on items per user",
-            f"counts={shortened(counts)}, max_items_per_user={max_items_per_user}",
+            f"counts={shortened(counts)}{'' if max_items_per_user else ' without such a bound'}",
             "Leave counts out, or pass max_items_per_user and a mechanism that uses it.",
+        )
+    if vote_parts is not None:
+        raise ParameterError(
+            "counts after the bound are of whole votes",
+            f"counts={shortened(counts)}, vote_parts={vote_parts}",
+            "Leave vote_parts out, or take counts of all users.",
         )
     return max_items_per_user if adjacency is Adjacency.ADD_REMOVE else 2 * max_items_per_user
 
