@@ -56,8 +56,12 @@ $(VENV)/extras.done: $(VENV)/core.done requirements/extras.lock
 	$(PIP) -r requirements/extras.lock
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/extras.done requirements/dev.lock
+$(VENV)/dev.done: $(VENV)/extras.done $(VENV)/torch.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
+	touch $@
+
+$(VENV)/torch.done: $(VENV)/extras.done requirements/torch.lock
+	$(PIP) --no-deps -r requirements/torch.lock
 	touch $@
 
 $(VENV)/bench.done: $(VENV)/dev.done requirements/bench.lock

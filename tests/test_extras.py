@@ -30,7 +30,7 @@ sys.meta_path.insert(0, Absent())
 IMPORT_ALL = """
 import pkgutil, cutline
 for module in pkgutil.walk_packages(cutline.__path__, "cutline."):
-    if module.name not in ("cutline.pate.classifier", "cutline.cli.__main__"):
+    if module.name not in ("cutline.pate.classifier", "cutline.interop.torch_classifier", "cutline.cli.__main__"):
         __import__(module.name)
 """
 
@@ -112,6 +112,7 @@ def test_a_figure_is_refused_before_anything_is_counted_or_paid(python, folder):
     [
         ("import cutline; cutline.PATEClassifier", "pate"),
         ("from cutline.pate.classifier import PATEClassifier", "pate"),
+        ("from cutline.interop.torch_classifier import TorchClassifier", "pate"),
         ("from cutline import Ledger; Ledger('postgresql://localhost/books').show('visits')", "postgresql"),
         (
             "from cutline.interop import opendp_measurement as o; o.stable_top_k_measurement(None, candidates=3)",

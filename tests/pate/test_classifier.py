@@ -307,7 +307,7 @@ def test_equal_seeds_give_equal_students_and_the_system_gives_others():
         ({"aggregator": "majority"}, "aggregator must be a registered one"),
         ({"teacher": LinearRegression()}, "teacher must be a classifier"),
         ({"student": LinearRegression()}, "student must be a classifier"),
-        ({"teacher": LogisticRegression(verbose=1)}, "must not print"),
+        ({"teacher": LogisticRegression(verbose=1)}, "must not print.*got verbose=1. Set verbose=0."),
         ({"teacher": make_pipeline(StandardScaler(), GaussianNB(), memory="somewhere")}, "must not keep"),
         ({"groups": np.zeros((600, 2))}, "one id a record"),
         ({"groups": ["ana"]}, "one row a record each"),
@@ -337,12 +337,14 @@ def test_public_mistakes_are_refused_before_a_record_is_seen(changed, rule, monk
 def test_labels_that_went_out_are_kept_though_the_student_fails():
     class Overwhelmed(DummyClassifier):
         def fit(self, X, y):
-            raise MemoryError
+            if len(X) > 64:  # more than in a rehearsal
+                raise MemoryError
+            return super().fit(X, y)
 
     again = fitted()
     with pytest.raises(MemoryError):
-        again.set_params(student=Overwhelmed(), noise_seed=2).fit(X[PRIVATE], Y[PRIVATE], X_public=X[PUBLIC][:50])
-    assert (again.labels_.queries, again.privacy_.queries) == (50, 50)
+        again.set_params(student=Overwhelmed(), noise_seed=2).fit(X[PRIVATE], Y[PRIVATE], X_public=X[PUBLIC][:70])
+    assert (again.labels_.queries, again.privacy_.queries) == (70, 70)
     with pytest.raises(NotFittedError):  # and not with the student of other labels
         again.predict(X[HELD_OUT])
 
@@ -350,6 +352,34 @@ def test_labels_that_went_out_are_kept_though_the_student_fails():
 def test_teachers_may_be_counted_in_any_whole_number():
     wide, narrow = fitted(n_teachers=255), fitted(n_teachers=np.uint8(255))
     assert (narrow.labels_.values == wide.labels_.values).all()
+
+
+def test_examples_of_two_types_meet_in_one_and_of_two_shapes_are_refused():
+    narrow = X.astype(np.float32)
+    assert fitted(x=narrow).student_.models[0][1].predict_proba(narrow[:1]).shape == (1, 2)
+    mixed = model().fit(X[PRIVATE], Y[PRIVATE], X_public=narrow[PUBLIC])
+    assert (mixed.labels_.values == fitted(x=narrow.astype(np.float64)).labels_.values).mean() > 0.9
+    images = np.zeros((50, 2, 3, 3), dtype=np.uint8)
+    with pytest.raises(ParameterError, match="must have one shape"):
+        model().fit(images, [0, 1] * 25, X_public=images[:, :, :2])
+
+
+def test_a_student_that_cannot_learn_such_examples_is_refused_before_anything_is_paid(monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    class Flat(DecisionTreeClassifier):
+        def fit(self, X, y):
+            return super().fit(X.reshape(len(X), -1), y)
+
+        def predict(self, X):
+            return super().predict(X.reshape(len(X), -1))
+
+    images = np.random.default_rng(0).integers(0, 9, (50, 2, 3, 3)).astype(np.uint8)
+    assert model(teacher=Flat(), student=Flat()).fit(images, [0, 1] * 25, X_public=images[:20]).labels_.queries == 20
+    monkeypatch.setattr("cutline.pate.teachers.read_records", never)
+    with pytest.raises(ParameterError, match="the student must be able to learn"):
+        model(teacher=Flat()).fit(images, [0, 1] * 25, X_public=images[:20])
 
 
 def test_public_examples_must_fit():

@@ -28,6 +28,16 @@ def initial_seed(): return _seed
 def get_rng_state(): return _cpu.getstate()
 def set_rng_state(state): _cpu.setstate(state)
 def rand(): return _cpu.random()
+_settings = {"num_threads": 4, "default_dtype": "float32", "grad_enabled": True}
+def get_num_threads(): return _settings["num_threads"]
+def set_num_threads(threads): _settings["num_threads"] = threads
+def get_default_dtype(): return _settings["default_dtype"]
+def set_default_dtype(dtype): _settings["default_dtype"] = dtype
+def is_grad_enabled(): return _settings["grad_enabled"]
+def set_grad_enabled(enabled): _settings["grad_enabled"] = enabled
+def are_deterministic_algorithms_enabled(): return _settings.get("deterministic", False)
+def is_deterministic_algorithms_warn_only_enabled(): return _settings.get("warn_only", False)
+def use_deterministic_algorithms(mode, *, warn_only=False): _settings.update(deterministic=mode, warn_only=warn_only)
 def manual_seed(seed):
     global _seed
     _seed = seed
@@ -143,6 +153,17 @@ def test_settings_and_filters_go_back():
         sklearn.set_config(assume_finite=True)
         np.seterr(all="raise")
     assert (list(warnings.filters), sklearn.get_config(), np.geterr()) == (filters, settings, errors)
+
+
+def test_torch_has_one_thread_and_its_settings_go_back(torch):
+    with alone(5):
+        assert torch.get_num_threads() == 1
+        torch.set_default_dtype("float64")
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    assert (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()) == (4, "float32", True)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 def where(_):

@@ -214,6 +214,34 @@ def test_ids_stay_with_their_records():
     assert odd.teacher.tolist() == plain.teacher.tolist()
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.float16, np.float32])
+def test_an_array_of_a_chosen_type_is_read_as_it_is(kind):
+    images = (np.arange(4 * 3 * 2 * 2) % 7).astype(kind).reshape(4, 3, 2, 2)
+    for table in (images, images.reshape(4, 12)):
+        found = records(table, [0, 1, 1, 0])
+        assert (found.features.dtype, found.features.tolist()) == (kind, table.tolist())
+        assert found.teacher.tolist() == records(images.reshape(4, 12).astype(float), [0, 1, 1, 0]).teacher.tolist()
+
+
+@pytest.mark.parametrize("newcomer", [0, 0.5, float("nan"), -1, 2**63])
+def test_a_type_that_one_record_changes_is_not_taken_over(newcomer):
+    """Numpy finds the type of plain numbers in the rows; so does pandas, column by column, whatever was chosen before."""
+    plain = records(np.array(GOOD), [0, 1, 1])
+    joined = records(np.array([*GOOD, [newcomer, 1]]), [0, 1, 1, 7])
+    narrow = pd.DataFrame(GOOD, dtype="uint8")
+    table = records(pd.concat([narrow, pd.DataFrame([[newcomer, 1]])]), [0, 1, 1, 7])
+    for found in (plain, joined, table, records(narrow, [0, 1, 1])):
+        assert (found.features.dtype, found.features.tolist()) == (np.float64, GOOD)
+        assert found.teacher.tolist() == plain.teacher.tolist()
+
+
+def test_a_pixel_that_is_not_finite_leaves_its_image_out():
+    images = np.ones((3, 1, 2, 2), dtype=np.float32)
+    images[1, 0, 1, 0] = np.nan
+    images[2] = 5
+    assert records(images, [0, 1, 1]).features[:, 0, 0, 0].tolist() == [1, 5]
+
+
 def test_no_record_at_all():
     empty = records(np.empty((0, 2)), np.empty((0, 3)))
     assert (empty.features.shape, empty.labels.shape, empty.teacher.shape) == ((0, 2), (0, 3), (0,))

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -353,3 +354,35 @@ def test_hundreds_of_labels_are_learnt_as_well_as_few():
     labels = np.greater(features @ rng.normal(size=(20, 300)), 0).astype(np.int8)
     model = fit_labels(RidgeClassifier(), features, labels)
     assert (predict_labels(model, features, 300) == labels).mean() > 0.9  # as int8, half: nothing learnt
+
+
+class Wide(MultiOutputClassifier):
+    """Says that it learns several labels, and remembers how many it was given."""
+
+    given: list = []  # noqa: RUF012
+
+    def fit(self, X, y):
+        Wide.given.append(y.shape)
+        return super().fit(X, y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def test_whoever_learns_several_labels_gets_all_and_falls_back_on_those_with_both_values():
+    labels = TRUTH.copy()
+    labels[:, 1] = 0
+    lesson = Shard(features=FEATURES, labels=labels, seed=0)
+    Wide.given.clear()
+    votes, scores = ballot(Wide(LogisticRegression()), lesson, PUBLIC, scored=True)
+    assert Wide.given == [(len(labels), labels.shape[1]), (len(labels), labels.shape[1] - 1)]
+    assert not votes[:, 1].any()
+    assert (scores[:, 1] == -np.inf).all()
+    trees, tree_scores = ballot(
+        DecisionTreeClassifier(), lesson, PUBLIC, scored=True
+    )  # learns a constant without complaint
+    assert not trees[:, 1].any()
+    assert (tree_scores[:, 1] == -np.inf).all()
+    assert trees[:, 0].any()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, shortened
 from cutline.extras import require
 from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
 from cutline.pate.label import keep_unsettled, quote_labels
@@ -16,11 +16,12 @@ from cutline.pate.labels import Labelled, state_privacy
 from cutline.pate.partition import (
     KEY_BYTES,
     LONGEST_KEY,
+    declared_type,
     read_features,
     read_groups,
     read_labels,
 )
-from cutline.pate.student import Missing, check_missing, fit_student
+from cutline.pate.student import Missing, check_missing, fit_student, rehearse_student
 from cutline.pate.teachers import Teachers, rehearse
 from cutline.payment import LedgerAddress
 from cutline.privacy.curves.base import check_whole
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from cutline.ledger import Ledger
 
 _LARGEST_SEED = np.iinfo(np.int32).max
-_LEAKING_SETTINGS = {"verbose": "print", "memory": "keep what it works out in files"}
+_LEAKING_SETTINGS = {"verbose": ("print", 0), "memory": ("keep what it works out in files", None)}
 
 
 def _student_has_probabilities(classifier: PATEClassifier) -> bool:
@@ -166,7 +167,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Parameters
         ----------
         X
-            Private features, one row a record: an array, a data frame or a sparse matrix of numbers.
+            Private features, one row a record: an array, a data frame or a sparse matrix of numbers. An array of a chosen
+            type, like images of uint8 or float32, reaches teachers and student in its own shape and type.
         y
             Private labels, 0 or 1: one column a label, or a vector for one label. A record with anything else in it,
             or with a feature that is not a finite number, is left out silently.
@@ -192,7 +194,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         ids = read_groups(groups, features, targets)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
-        teacher, public = self._check_teacher(), self._read_public(X_public)
+        teacher = self._check_teacher()
+        features, public = self._read_public(features, X_public)
         source = SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
         asked = quote_labels(
             queries=public.shape[0],
@@ -210,11 +213,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             rng=source,
         )
         rehearse(teacher, public, labels=targets.shape[1], scored=asked.aggregator.limit is not None)
+        rehearse_student(self.student_template(), public, labels=targets.shape[1])
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
         seeds = self._draw_seeds()
         voters = Teachers(
             template=teacher,
-            features=_match_density(features, public),
+            features=features,
             labels=targets,
             ids=ids,
             public=public,
@@ -226,7 +230,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         labels, unsettled = keep_unsettled(lambda: asked.run(voters))
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
         self.__dict__.pop("student_", None)
-        self._vector = vector
+        self._vector, self._type = vector, public.dtype
         self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(targets.shape[1])]
         self.labels_, self.aggregator_ = labels, asked.aggregator
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
@@ -307,27 +311,38 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             if not is_classifier(each):
                 raise ParameterError(f"the {role} must be a classifier", type(each).__name__, "Pass one unfitted.")
         for name, value in teacher.get_params().items():
-            harm = _LEAKING_SETTINGS.get(name.split("__")[-1])
+            harm, harmless = _LEAKING_SETTINGS.get(name.split("__")[-1], ("", None))
             if harm and value and not (isinstance(value, int) and value < 0):  # below 0 some teachers are quieter still
                 raise ParameterError(
                     f"a teacher must not {harm}, since that would tell about its records",
-                    name,
-                    "Leave it at its default.",
+                    f"{name}={shortened(value)}",
+                    f"Set {name}={harmless}.",
                 )
         return teacher
 
-    def _read_public(self, public: Any) -> Any:
+    def _read_public(self, features: Any, public: Any) -> tuple[Any, Any]:
+        """Return private and public examples of one type, both dense or both sparse, or refuse public ones of another shape."""
         if public is None:
             raise ParameterError(
                 "a private classifier needs public examples to label",
                 "X_public=None",
                 "Pass X_public: unlabelled examples that anybody may see.",
             )
-        return validate_data(self, public, reset=False, accept_sparse="csr", dtype=np.float64)
+        kind = np.dtype(np.float64) if declared_type(public) != features.dtype else features.dtype
+        read = validate_data(self, public, reset=False, accept_sparse="csr", dtype=kind, allow_nd=True)
+        if read.shape[1:] != features.shape[1:]:
+            raise ParameterError(
+                "private and public examples must have one shape",
+                f"{features.shape[1:]} and {read.shape[1:]}",
+                "Bring them to one size.",
+            )
+        return _match_density(features.astype(kind, copy=False), read), read
 
     def _read_examples(self, examples: Any) -> Any:
         check_is_fitted(self, "student_")
-        return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=np.float64)
+        given = declared_type(examples)
+        kind = self._type if np.can_cast(given, self._type, "same_kind") else given
+        return validate_data(self, examples, reset=False, accept_sparse="csr", dtype=kind, allow_nd=True)
 
 
 def _match_density(features: Any, public: Any) -> Any:

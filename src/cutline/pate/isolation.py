@@ -49,6 +49,7 @@ def alone(seed: int) -> Iterator[None]:
         stack.enter_context(config_context())
         stack.enter_context(_python_generator(seed))
         stack.enter_context(_numpy_generator(seed))
+        stack.enter_context(_torch_settings())
         stack.enter_context(_torch_generators(seed))
         warnings.simplefilter("ignore")
         yield
@@ -100,6 +101,33 @@ def _torch_generators(seed: int) -> Iterator[None]:
         torch.set_rng_state(state)
         if used:
             torch.cuda.set_rng_state_all(device_states)
+
+
+@contextmanager
+def _torch_settings() -> Iterator[None]:
+    """Give a teacher one of torch's threads and keep its settings, if torch is loaded.
+
+    In several threads sums are added in another order. A worker that loads torch late, because its first teachers had nothing
+    to learn, would then vote differently from one that loaded it at once.
+    """
+    if not seeded_libraries():
+        yield
+        return
+    torch: Any = sys.modules["torch"]
+    threads, kind, deterministic = torch.get_num_threads(), torch.get_default_dtype(), _torch_determinism(torch)
+    gradients = torch.is_grad_enabled()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(kind)
+        torch.set_grad_enabled(gradients)
+        torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
+
+
+def _torch_determinism(torch: Any) -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from cutline.errors import ParameterError
 
 KEY_BYTES = 16
 LONGEST_KEY = 64  # what the hash takes
+_FOUND = tuple(map(np.dtype, (np.int64, np.uint64, np.float64, np.longdouble)))  # what numpy makes of plain numbers
 _NO_ID = b"no id"  # everybody without an id is one person together
 
 
@@ -43,7 +44,7 @@ def row_bytes(features: Any) -> Iterator[bytes]:
     r"""Spell out each row by its own numbers: the places that are not 0, then their values.
 
     The spelling is the same for dense and sparse rows and for every numeric type, because a type can come from other
-    rows: in a plain list one 0.5 makes floats of everybody's integers.
+    rows: in a plain list one 0.5 makes floats of everybody's integers. An image is spelled like the row of its numbers.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def row_bytes(features: Any) -> Iterator[bytes]:
             yield _spell(ordered.indices[start:end], ordered.data[start:end])
         return
     for row in features:
-        yield _spell(np.arange(row.size), row)
+        yield _spell(np.arange(row.size), row.reshape(-1))
 
 
 def _spell(places: npt.NDArray[Any], values: npt.NDArray[Any]) -> bytes:
@@ -144,22 +145,44 @@ class Records:
 
 
 def read_features(features: Any, *, name: str = "X") -> Any:
-    """Return a matrix of real numbers, sparse (CSR) if it came so; what is not a number is NaN."""
+    r"""Return real numbers, one row a record of whatever shape, sparse (CSR) if they came so; what is not a number is NaN.
+
+    An array of a type that somebody chose, like uint8 or float32, is returned as it is. The types that numpy finds in the
+    rows by itself (truth values, its default integers and floats) become float64, and so do tables and lists: there one
+    record could change the type of all, and with it every ballot.
+
+    Examples
+    --------
+    >>> read_features(np.zeros((5, 3, 8, 8), dtype=np.uint8)).dtype, read_features(np.zeros((5, 2), dtype=int)).dtype
+    (dtype('uint8'), dtype('float64'))
+    """
     if hasattr(features, "tocsr"):
         _check_kind(features.dtype.kind, name)
         with np.errstate(over="ignore"):
             return features.tocsr().astype(np.float64)
-    numbers = _read_numbers(features, name)
-    if numbers.ndim != 2:
+    array = _read_array(features, name)
+    numbers = array if declared_type(features) == array.dtype else _read_numbers(array, name)
+    if numbers.ndim < 2:
         raise ParameterError(
-            f"{name} must have one row a record and one column a feature", f"{numbers.ndim} axes", "Reshape your data."
+            f"{name} must have one row a record, with one axis of features or several",
+            f"{numbers.ndim} axes",
+            "Reshape your data.",
         )
-    if not numbers.shape[1]:
+    if not math.prod(numbers.shape[1:]):
         # In scikit-learn's words, but for the number of rows: that is private.
         raise ParameterError(
             f"{name} must have features", "0 feature(s) (shape=(, 0)) while a minimum of 1 is required", ""
         )
     return numbers
+
+
+def declared_type(features: Any) -> np.dtype[Any]:
+    """Return the type in which features reach a classifier: one that somebody chose for all rows, or float64."""
+    # A table's columns have types of their own, which a missing value changes: none of them was chosen for all rows.
+    if hasattr(features, "tocsr") or hasattr(features, "columns") or not hasattr(features, "dtype"):
+        return np.dtype(np.float64)
+    declared = _read_array(features, "X").dtype
+    return declared if declared.kind in "iuf" and declared not in _FOUND else np.dtype(np.float64)
 
 
 def read_labels(labels: Any) -> tuple[FloatArray, bool]:
@@ -200,20 +223,27 @@ def read_records(features: Any, labels: FloatArray, ids: list[Any] | None, *, te
 
 def _finite_rows(features: Any) -> BoolArray:
     if not hasattr(features, "indptr"):
-        return np.asarray(np.isfinite(features).all(axis=1))
+        if features.dtype.kind != "f":
+            return np.ones(features.shape[0], dtype=bool)
+        return np.asarray(np.isfinite(features).all(axis=tuple(range(1, features.ndim))))
     broken = np.zeros(features.shape[0], dtype=bool)
     broken[np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[~np.isfinite(features.data)]] = True
     return ~broken
 
 
-def _read_numbers(values: Any, name: str) -> FloatArray:
-    """Read an array of real numbers; a row that holds something else becomes NaN, and changes no other."""
+def _read_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return an array of the declared type, or of objects if none is declared."""
     # A plain list has no type of its own, and numpy would take it from the rows: one text makes texts of all.
     typed = hasattr(values, "__array__") or hasattr(values, "__array_interface__")
     try:
-        array = np.asarray(values) if typed else np.asarray(values, dtype=object)
+        return np.asarray(values) if typed else np.asarray(values, dtype=object)
     except Exception:
         raise ParameterError(f"{name} must be a table of numbers", type(values).__name__, "Pass an array.") from None
+
+
+def _read_numbers(values: Any, name: str) -> FloatArray:
+    """Read an array of real numbers; a row that holds something else becomes NaN, and changes no other."""
+    array = _read_array(values, name)
     if array.dtype.kind != "O":
         _check_kind(array.dtype.kind, name)
         with np.errstate(over="ignore"):  # a long double beyond a float becomes infinite, and its record is left out

@@ -14,8 +14,17 @@ import numpy as np
 
 from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
+from cutline.pate.isolation import alone
 from cutline.pate.labels import MISSING
-from cutline.pate.teachers import fit_labels, predict_labels, predict_probabilities, seeded_clone, takes_many_labels
+from cutline.pate.teachers import (
+    REHEARSAL_ROWS,
+    fit_labels,
+    make_up_labels,
+    predict_labels,
+    predict_probabilities,
+    seeded_clone,
+    takes_many_labels,
+)
 
 Missing = Literal["skip", "mark"]
 
@@ -85,6 +94,22 @@ def fit_student(
         )
     shares = ((labels == 1).sum(axis=0) + 1) / ((labels != MISSING).sum(axis=0) + 2)
     return Student(models=tuple(models), constants=tuple(shares.tolist()))
+
+
+def rehearse_student(template: Any, public: Any, *, labels: int) -> None:
+    """Let the student learn made-up labels of public examples: what it cannot learn is refused before labels are paid for."""
+    rows = np.resize(np.arange(public.shape[0]), REHEARSAL_ROWS)
+    made_up = make_up_labels(labels if takes_many_labels(template) else 1)
+    try:
+        with alone(0):  # a rehearsal leaves no trace in the generators that the caller may use
+            model = fit_labels(seeded_clone(template, 0), public[rows], made_up)
+            predict_labels(model, public[:1], made_up.shape[1])
+    except Exception as error:
+        raise ParameterError(
+            "the student must be able to learn from the public examples",
+            f"{type(template).__name__}, which says: {error}",
+            "Pass a student that takes examples of this shape and type.",
+        ) from error
 
 
 def check_missing(missing: str) -> None:

@@ -30,7 +30,7 @@ from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.isolation import alone, one_core, seeded_libraries, workers
 from cutline.pate.partition import read_records, shards
 
-_REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
+REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -136,11 +136,10 @@ def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False) -
     The first and the third learn the same, the second something else. If the third votes differently from the first, the
     teacher remembers what was taught before it, or draws from a generator that `alone` does not know.
     """
-    rows = np.resize(np.arange(public.shape[0]), _REHEARSAL_ROWS)
-    width = min(labels, 2) if takes_many_labels(template) else 1
-    made_up = (np.arange(_REHEARSAL_ROWS)[:, None] // (np.arange(width) + 1) % 2).astype(np.int8)
+    rows = np.resize(np.arange(public.shape[0]), REHEARSAL_ROWS)
+    made_up = make_up_labels(labels if takes_many_labels(template) else 1)
     lessons = [Shard(features=public[rows], labels=each, seed=0) for each in (made_up, 1 - made_up, made_up)]
-    columns = np.arange(width)
+    columns = np.arange(made_up.shape[1])
     try:
         with one_core():
             (votes, scores), _, again = (_teach(template, each, columns, public, scored=scored) for each in lessons)
@@ -159,32 +158,48 @@ def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False) -
         )
 
 
+def make_up_labels(width: int) -> Int8Array:
+    """Return labels for a rehearsal, each of both values; they tell nothing."""
+    return (np.arange(REHEARSAL_ROWS)[:, None] // (np.arange(width) % 8 + 1) % 2).astype(np.int8)
+
+
 def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) -> tuple[Int8Array, FloatArray | None]:
     """Train one teacher and return its ballot, (examples, labels) of 0 and 1, with its scores if they are asked for.
 
-    A copy of the template is trained, per label unless it learns several labels at once. Scores are for cutting a ballot to its
-    surest labels.
+    A copy of the template is trained, per label unless it learns several labels at once: then it gets all of them, so that a
+    network's last layer is as wide for every teacher. One that cannot learn a label of one value only gets the others. A label
+    of one value is answered by it, whatever was learnt. Scores are for cutting a ballot to its surest labels.
     """
     known = shard.labels
     majority = (2 * known.sum(axis=0, dtype=np.int64) > known.shape[0]).astype(np.int8)
     votes = np.tile(majority, (public.shape[0], 1))
     scores = np.where(votes == 1, np.inf, -np.inf) if scored else None
     varying = np.flatnonzero((known != known[:1]).any(axis=0))
-    together = takes_many_labels(template) and varying.size > 1
-    for columns in [varying] if together else varying[:, None]:
-        interrupted = False
-        try:
-            predicted, predicted_scores = _teach(template, shard, columns, public, scored=scored)
-        except KeyboardInterrupt:
-            interrupted = True
-        except BaseException:  # noqa: S112 - it failed, or even left, because of its records: the majority stands
-            continue
-        if interrupted:  # raised here, it carries no words of the teacher along
-            raise KeyboardInterrupt
-        votes[:, columns] = predicted
-        if scores is not None:
-            scores[:, columns] = predicted_scores
+    for attempts in _lessons(template, varying, known.shape[1]):
+        for columns in attempts:
+            interrupted = False
+            try:
+                predicted, predicted_scores = _teach(template, shard, columns, public, scored=scored)
+            except KeyboardInterrupt:
+                interrupted = True
+            except BaseException:  # noqa: S112 - it failed, or even left, because of its records: the majority stands
+                continue
+            if interrupted:  # raised here, it carries no words of the teacher along
+                raise KeyboardInterrupt
+            learnt = np.isin(columns, varying)
+            votes[:, columns[learnt]] = predicted[:, learnt]
+            if scores is not None:
+                scores[:, columns[learnt]] = predicted_scores[:, learnt]
+            break
     return votes, scores
+
+
+def _lessons(template: Any, varying: IntArray, labels: int) -> Iterator[list[IntArray]]:
+    """Yield which labels a model learns, and which instead if it cannot."""
+    if labels > 1 and varying.size and takes_many_labels(template):
+        yield [np.arange(labels)] + ([varying] if varying.size < labels else [])
+    else:
+        yield from ([column] for column in varying[:, None])
 
 
 def _teach(
@@ -332,5 +347,5 @@ def predict_scores(model: Any, features: Any, width: int) -> FloatArray:
 
 def _column_of_one(probabilities: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
     """Return the probabilities of class 1, wherever the classifier keeps it."""
-    [place] = np.flatnonzero(np.asarray(classes) == 1)
-    return np.asarray(probabilities[:, place])
+    places = np.flatnonzero(np.asarray(classes) == 1)  # none where a label was never set
+    return np.asarray(probabilities[:, places].sum(axis=1))
