@@ -6,13 +6,15 @@ mechanism calibrated, before a row is read: a refusal never depends on the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cutline.ask import Ask
 from cutline.counting import count
+from cutline.counting.published import read_published
 from cutline.counting.question import Progress
-from cutline.errors import DatasetError
+from cutline.errors import DatasetError, ParameterError
 from cutline.grouped import GroupedRelease
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram, check_bound, check_max_k
 from cutline.mechanisms.planning import Plan
@@ -211,22 +213,41 @@ def plan(
     max_items_per_user: int | None = None,
     domain: str | None = None,
     prior: Any = None,
+    prior_item: str | None = None,
+    prior_count: str | None = None,
     accounting: str | None = None,
+    mechanism: str | None = None,
+    epsilons: Sequence[float] = (),
+    want: float | None = None,
+    redraw: bool = False,
+    progress: Progress | None = None,
 ) -> Plan:
-    """Compare every mechanism at one budget, without private data; ``prior`` is a histogram or ready counts, and public.
+    """Compare the mechanisms that can run at one budget, and say which epsilon is enough, without private data.
 
-    With ``domain`` "open" or "closed" (the candidates are listed) only those that can run there are compared; with
-    ``max_items_per_user`` also those that need such a bound. ``accounting`` is as for `cutline.top`.
+    ``prior`` is public: a histogram, ready counts, or a file of last year's published list (CSV, parquet or JSON, whose columns
+    ``prior_item`` and ``prior_count`` name if they are not obvious). With ``domain`` "open" or "closed" (the candidates are
+    listed, as those of the prior) only mechanisms that can run there are compared; with ``max_items_per_user`` also those that
+    need such a bound; with ``mechanism`` one alone. ``epsilons`` are tried beside the budget's, and ``want`` is the share of
+    the true top to find, for which the smallest epsilon is searched; ``redraw`` expects logs that are only like the prior
+    [docs/planning.md]. ``accounting`` and ``progress`` are as for `cutline.top`.
 
     Examples
     --------
-    >>> found = plan(Budget(epsilon=1.0, delta=1e-6), max_k=20, prior={"a": 90, "b": 80, "c": 1})
-    >>> found.recommended.mechanism, f"{found.recommended.recall:.3f}"
-    ('stable-top-k', '1.000')
+    >>> published = {"a": 90, "b": 80, "c": 1}
+    >>> found = plan(Budget(epsilon=1.0, delta=1e-6), max_k=20, prior=published, mechanism="joint-stable", want=0.9)
+    >>> found.recommended.mechanism, f"{found.recommended.recall:.3f}", found.wanted[0].epsilon
+    ('joint-stable', '1.000', 0.245)
     """
     max_k = default_max_k(k) if max_k is None else max_k
     check_max_k(max_k)
-    known = prior if prior is None or isinstance(prior, OpenHistogram | ClosedHistogram) else count(prior, max_k=max_k)
+    if isinstance(prior, str | os.PathLike):
+        prior = read_published(prior, item=prior_item, count=prior_count)
+    elif (prior_item or prior_count) is not None:
+        raise ParameterError(
+            "columns are those of a prior in a file", "no file", "Leave prior_item and prior_count out."
+        )
+    if prior is not None and not isinstance(prior, OpenHistogram | ClosedHistogram):
+        prior = count(prior, max_k=max_k, candidates=list(prior) if domain == "closed" else None)
     bound = None if max_items_per_user is None else check_bound(max_items_per_user)
     return compare(
         budget,
@@ -235,6 +256,11 @@ def plan(
         max_k=max_k,
         max_items_per_user=bound,
         domain=domain,
-        prior=known,
+        prior=prior,
         accounting=accounting,
+        mechanism=mechanism,
+        epsilons=epsilons,
+        want=want,
+        redraw=redraw,
+        progress=progress,
     )

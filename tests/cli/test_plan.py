@@ -82,3 +82,47 @@ def test_a_missing_prior_and_bad_budgets_are_refused(run, tmp_path):
     assert run("plan", "--prior", tmp_path / "none.json", "--json").exit_code == 1
     assert run("plan", "--epsilon", "nan", "--json").exit_code == 1
     assert run("plan", "--max-k", 0, "--json").exit_code == 1
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "published.csv"
+    rows = [("top", i, 300 - i) for i in range(5)] + [("low", i, 90 - i) for i in range(40)]
+    path.write_text("venue,day,visitors\n" + "".join(f"{name} {i},mon,{n}\n" for name, i, n in rows))
+    return ["--prior", path, "--prior-item", "venue", "--prior-count", "visitors", "--max-k", 20]
+
+
+def test_a_plan_on_a_published_list_works_backwards(run, published, tmp_path):
+    result = run(
+        "plan", *published, "--mechanism", "joint-stable", "--want", 0.9, "--plot", tmp_path / "plan.svg", "--json"
+    )
+    plain = json.loads(result.stdout)
+    assert result.exit_code == 0, result.stderr
+    (wanted,) = plain["wanted"]
+    assert 0.9 <= wanted["expected"]["recall"] < 0.92
+    points = {curve["mechanism"]: curve["points"] for curve in plain["curves"]}["joint-stable"]
+    assert [point["epsilon"] for point in points] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0]
+    assert points[0]["recall"] < points[1]["recall"] <= points[-1]["recall"] <= 1
+    assert points[-1]["k"] == pytest.approx(5, abs=0.01)
+    assert plain["plot"]["error"] is None
+    assert "joint-stable" in (tmp_path / "plan.svg").read_text()
+
+
+def test_the_text_of_a_plan_names_the_epsilon_and_who_was_left_out(run, published):
+    text = " ".join(run("plan", *published, "--mechanism", "joint-stable", "--want", 0.9).stdout.split())
+    assert "Recall, and in brackets items that go out, against epsilon on the prior" in text
+    assert "with joint-stable: expected recall 0.9" in text
+    assert "by the exact law" in text
+    assert text.count("│ joint-stable │") == 2  # a name is not cut off on a narrow terminal
+    assert "1.000 │ 5.0 │" in text  # recall, and k
+    closed = run("plan", "--k", 45, "--domain", "closed", *published[:-2], "--mechanism", "subset-em")
+    assert closed.exit_code == 1
+    assert "below the number of candidates" in closed.stderr
+
+
+def test_columns_of_a_prior_that_is_no_file_are_refused():
+    from cutline import Budget, plan
+    from cutline.errors import CutlineError
+
+    with pytest.raises(CutlineError, match="no file"):
+        plan(Budget(epsilon=1.0, delta=1e-6), max_k=3, prior={"a": 3}, prior_item="a")

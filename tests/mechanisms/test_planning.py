@@ -5,7 +5,8 @@ import pytest
 import cutline
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms import StableTopK, mechanism
-from cutline.mechanisms.planning import Option, _by_items, expected_items, expected_recall, plan
+from cutline.mechanisms.expectations import Trial
+from cutline.mechanisms.planning import Option, _by_items, plan
 from cutline.privacy import Budget
 
 BUDGET = Budget(epsilon=2.0, delta=1e-3)
@@ -33,7 +34,7 @@ def test_recall_counts_what_is_expected_of_the_true_top():
     peels = mechanism("peeling-em").calibrate(BUDGET, k=2)
     law = {outcome.items: p for outcome, p in peels.law(histogram).items()}
     found = sum(p * len({"a", "b"} & {*items}) / 2 for items, p in law.items())
-    assert expected_recall(peels, histogram, max_k=4, k=2) == pytest.approx(found)
+    assert Trial(peels, histogram, k=2).expect(error=0.01).recall == pytest.approx(found)
 
 
 def test_without_a_prior_nothing_is_recommended_that_loses_on_long_tails():
@@ -45,7 +46,7 @@ def test_without_a_prior_nothing_is_recommended_that_loses_on_long_tails():
     assert found.recommended.expected_items >= max(option.expected_items for option in found.options) - 0.2
     generated = OpenHistogram.from_counts({i: 2000 // (i + 10) for i in range(400)}, max_k=100)  # of another shape
     ours, others = (
-        expected_items(mechanism(name).calibrate(budget, k=10, max_k=100), generated, k=10, runs=40)
+        10 * Trial(mechanism(name).calibrate(budget, k=10, max_k=100), generated, k=10).expect(error=0.02).recall
         for name in (found.recommended.mechanism, "stable-top-k-fixed")
     )
     assert ours > 5 > 1 > others
@@ -58,8 +59,8 @@ def test_items_to_expect_are_counted_on_the_tails_that_are_named():
     tails = [
         ClosedHistogram.from_counts({rank: first // rank for rank in range(1, 5)}) for first in (100, 1_000, 10_000)
     ]
-    exact = sum(expected_items(built, tail, k=2) for tail in tails) / 3
-    assert peels.expected_items == pytest.approx(exact, abs=0.02)
+    exact = sum(2 * Trial(built, tail, k=2).expect(error=1.0).recall for tail in tails) / 3
+    assert peels.expected_items == pytest.approx(exact)
     for words in ("long tails", "100, 1,000 or 10,000 users", "ranked by the items", "all others being 0"):
         assert words in found.assumption
     assert "on the prior" in plan(BUDGET, k=2, max_k=4, prior=ClosedHistogram.from_counts(TEXT)).assumption
@@ -75,9 +76,26 @@ def test_options_that_find_about_as_much_are_told_apart_by_the_gap():
 
 def test_a_withheld_set_counts_for_nothing():
     flat = OpenHistogram.from_counts({"a": 1}, max_k=4)
-    assert expected_recall(StableTopK.calibrate(BUDGET, max_k=4), flat, max_k=4) < 0.1
+    found = Trial(StableTopK.calibrate(BUDGET, max_k=4), flat, k=None).expect(error=0.01)
+    assert found.recall < 0.1
+    assert found.withheld > 0.9
     with pytest.raises(cutline.CutlineError, match="at least one item"):
-        expected_recall(StableTopK.calibrate(BUDGET, max_k=4), OpenHistogram.from_counts({}, max_k=4), max_k=4)
+        Trial(StableTopK.calibrate(BUDGET, max_k=4), OpenHistogram.from_counts({}, max_k=4), k=None)
+
+
+def test_a_mechanism_that_cannot_run_is_left_out_with_its_reason():
+    listed = ClosedHistogram.from_counts({"a": 90, "b": 50})
+    found = plan(BUDGET, k=2, max_k=2, prior=listed)
+    assert {"joint-em", "subset-em"} <= {*found.left_out} - {option.mechanism for option in found.options}
+    assert "k must be below the number of candidates" in found.left_out["joint-em"]
+    assert found.left_out["limited-domain"] == "is for items that nobody has listed"
+    assert found.to_dict()["left_out"] == found.left_out
+    with pytest.raises(cutline.CutlineError, match="k must be below the number of candidates"):
+        plan(BUDGET, k=2, max_k=2, prior=listed, mechanism="joint-em")
+    with pytest.raises(cutline.CutlineError, match="give k"):
+        plan(BUDGET, max_k=2, mechanism="joint-em")
+    with pytest.raises(cutline.CutlineError, match="registered"):
+        plan(BUDGET, max_k=2, mechanism="nonsense")
 
 
 def test_plain_form_of_a_plan():
@@ -86,7 +104,7 @@ def test_plain_form_of_a_plan():
     assert plain["assumption"] == found.assumption
     assert plain["recommended"] == found.recommended.title
     assert plain["options"][0]["mechanism"] == found.recommended.mechanism
-    assert [len(option) for option in plain["options"]] == [7] * len(found.options)
+    assert [len(option) for option in plain["options"]] == [8] * len(found.options)
     assert (plain["epsilon"], plain["releases"], plain["adjacency"], plain["k"], plain["max_k"]) == (
         2.0,
         1,

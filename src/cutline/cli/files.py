@@ -43,16 +43,6 @@ def read_list(path: Path, what: str) -> list[Item]:
     return listed
 
 
-def read_counts(path: Path) -> dict[str, int]:
-    """Read a public histogram: one JSON object of item and count."""
-    counts = _read_json(_read_text(path, "the prior"))
-    if not isinstance(counts, dict) or not counts:
-        raise SourceError(
-            "a prior must be one JSON object of items and counts", f"{str(path)!r}", 'Write it like {"castle": 340}.'
-        )
-    return counts
-
-
 def _read_text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")

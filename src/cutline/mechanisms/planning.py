@@ -1,7 +1,8 @@
-r"""Which mechanism to take, before anything is spent: what each would need to see, from public numbers alone.
+r"""Which mechanism to take, and at which epsilon, before anything is spent: from public numbers alone.
 
-Every registered mechanism is calibrated for the budget in each of its variants. Its exact law then says how large one gap
-must be to go out half of the time, or 19 times in 20; and, on a public prior histogram, how much of the true top it would find.
+Every registered mechanism that can run is calibrated for the budget in each of its variants. Its exact law then says how large
+one gap must be to go out half of the time, or 19 times in 20; and, on a public prior histogram, how much of the true top it
+would find. `cutline.mechanisms.epsilons` asks the same at other epsilons, and searches the one that is enough.
 
 One gap is what a mechanism that finds k looks for. Told a k, a log has a gap exactly there only by luck: what counts is how
 many of the k come out of a long tail, as most logs have. Without a prior, plans for a told k are made on such tails.
@@ -9,23 +10,25 @@ many of the k come out of a long tail, as most logs have. Without a prior, plans
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from cutline.errors import CutlineError, DomainError, LawTooLarge, ParameterError, shortened
-from cutline.histogram import BoundedHistogram, ClosedHistogram, Histogram, OpenHistogram
+from cutline.errors import CutlineError, DomainError, ParameterError, shortened
+from cutline.histogram import ClosedHistogram, Histogram
+from cutline.mechanisms import registry
 from cutline.mechanisms.base import Mechanism
+from cutline.mechanisms.epsilons import Curve, Variant, Wanted, check_epsilons, check_want, draw_curves, search_epsilon
+from cutline.mechanisms.expectations import FIRST_ITEM, SHAPES, Expectation, Trial, example, long_tail
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
-from cutline.mechanisms.registry import MECHANISMS
-from cutline.outcome import Outcome
+from cutline.mechanisms.planned import check_accounting
 from cutline.privacy import Adjacency, Budget
-from cutline.sampling import SeededSource
+from cutline.privacy.curves.base import check_flag
 
-_RUNS = 400  # of a law too large to list
-_RUNS_EACH = 20  # on each of the assumed tails
+_ERROR = 0.01  # standard error of a recall on the prior
 _ALIKE = 0.02  # shares of the top k that differ by no more are told apart by the gap needed
-FIRST_ITEM = (100, 1_000, 10_000)  # users of the first item of the assumed tails; the item at rank i has 1/i of them
+
+Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Option:
     gap_95: int | None
     expected_items: float | None  # how many of the true top go out, on the prior or in the mean of the assumed tails
     recall: float | None = None  # on the prior, if there is one
+    expected_k: float | None = None  # on the prior, where a mechanism that finds k would cut, if it shows a set
 
     @property
     def title(self) -> str:
@@ -52,13 +56,18 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All options, the recommended one first."""
+    """All options, the recommended one first; how they do at other epsilons, and which epsilon is enough, if that was asked."""
 
     budget: Budget
     adjacency: Adjacency
     k: int | None
     max_k: int
     options: tuple[Option, ...]
+    domain: str | None = None  # "open" or "closed", if only mechanisms that can run there were compared
+    redrawn: bool = False  # whether recalls are those of logs drawn around the public counts
+    left_out: Mapping[str, str] = field(default_factory=dict)  # mechanisms that cannot run here, and why
+    curves: tuple[Curve, ...] = ()  # recall and length of the list against epsilon
+    wanted: tuple[Wanted, ...] = ()  # the smallest epsilon that is enough, on each log
 
     @property
     def recommended(self) -> Option:
@@ -67,19 +76,36 @@ class Plan:
 
     @property
     def assumption(self) -> str:
-        """What the figures assume of the log, in a sentence or two."""
+        """What the figures assume of the log, in a few sentences."""
         gap = "The gap needed assumes a single gap at the cut, all others being 0."
         if self.recommended.recall is not None:
-            return f"{gap} Items to expect are those on the prior."
+            return f"{gap} Items to expect are those on the prior. {self.tried_on}"
         tails = (
             "in the mean of three long tails, whose first item has 100, 1,000 or 10,000 users and whose item at rank i "
             "has 1/i of them"
         )
         if any(option.domains == ("bounded",) for option in self.options):
             tails += " (and where items per user are bounded, nobody has more)"
-        if self.k is None:
-            return f"{gap} Items to expect are those that go out {tails}."
-        return f"{gap} Options are ranked by the items to expect: those of the true top {self.k} that go out, {tails}."
+        items = f"Items to expect are those that go out {tails}."
+        if self.k is not None:
+            items = f"Options are ranked by the items to expect: those of the true top {self.k} that go out, {tails}."
+        return f"{gap} {items}" + (f" {self.tried_on}" if self.curves or self.wanted else "")
+
+    @property
+    def tried_on(self) -> str:
+        """On which public counts recalls are computed, and of what."""
+        top = "all above the largest gap" if self.k is None else f"the true top {self.k}"
+        logs = "on a log that has exactly these counts"
+        if self.redrawn:
+            logs = "in the mean of logs whose counts vary around these like Poisson draws"
+        if self.recommended.recall is not None:
+            return f"Recall is the share of the prior's top, {top}, that goes out {logs}."
+        shapes = "; ".join(f"{name}: {words}" for name, words in SHAPES.items())
+        return (
+            f"Recall is the share of the top, {top}, that goes out {logs}. Without a prior, epsilons are tried on three "
+            f"example shapes. {shapes[0].upper()}{shapes[1:]}. With ten times the users, about a tenth of the epsilon "
+            "finds as much."
+        )
 
     def recommended_on(self, domain: str) -> Option | None:
         """Return the first option that can run on an "open" or a "closed" domain; None if there is none."""
@@ -94,9 +120,14 @@ class Plan:
             "adjacency": str(self.adjacency),
             "k": self.k,
             "max_k": self.max_k,
+            "domain": self.domain,
+            "redrawn": self.redrawn,
             "recommended": self.recommended.title,
             "assumption": self.assumption,
             "options": [option.to_dict() for option in self.options],
+            "left_out": dict(self.left_out),
+            "curves": [curve.to_dict() for curve in self.curves],
+            "wanted": [wanted.to_dict() for wanted in self.wanted],
         }
 
 
@@ -110,8 +141,13 @@ def plan(
     domain: str | None = None,
     prior: Histogram | None = None,
     accounting: str | None = None,
+    mechanism: str | None = None,
+    epsilons: Sequence[float] = (),
+    want: float | None = None,
+    redraw: bool = False,
+    progress: Progress | None = None,
 ) -> Plan:
-    r"""Compare every mechanism at one budget, without any private data.
+    r"""Compare every mechanism that can run, without any private data; one that cannot is left out with its reason.
 
     Parameters
     ----------
@@ -135,6 +171,18 @@ def plan(
         computed. Never the private counts: a plan made from them would depend on them.
     accounting
         ``"adaptive"`` calibrates the mechanisms that take it for exactly this number of releases, by the rule of that name.
+    mechanism
+        Compare this one alone.
+    epsilons
+        Also try these epsilons, for as many releases and with the same delta: `Plan.curves`. On the prior, or without one on
+        three example shapes.
+    want
+        Also search the smallest epsilon at which this share of the true top goes out, in the mean: `Plan.wanted`.
+    redraw
+        Expect logs that are only like the prior or the shapes: every draw is made on counts that are Poisson draws around the
+        public ones, and the true top is that of the draw. Without it, the log is taken to have exactly the public counts.
+    progress
+        Told, now and then, the share of the work that is done, from 0 to 1.
 
     Examples
     --------
@@ -151,48 +199,166 @@ def plan(
                 "the prior must be of the domain asked about", f"{known}, not {domain}", "Leave domain out."
             )
         domain = known
-    options = []
-    for kind in MECHANISMS:
-        bound = max_items_per_user if kind.domains == ("bounded",) else None
-        runs = domain is None or domain in kind.domains or (bound is not None and domain == "open")
-        needs = kind.accepts("max_items_per_user") and bound is None
-        if kind.accepts("k") != (k is not None) or not runs or needs:
+    if mechanism is not None:
+        registry.mechanism(mechanism)  # refuses an unknown name
+    if accounting is not None:
+        check_accounting(accounting, None)
+    check_flag("redraw", redraw)
+    epsilons, want = check_epsilons(epsilons), check_want(want)
+    question = _Question(
+        adjacency=adjacency,
+        k=k,
+        max_k=max_k,
+        bound=max_items_per_user,
+        domain=domain,
+        accounting=accounting,
+        redraw=redraw,
+    )
+    tell = progress or (lambda _: None)
+    share = 0.3 if epsilons or want else 1.0
+    options: list[Option] = []
+    variants: list[Variant] = []
+    left_out: dict[str, str] = {}
+    refusals: list[CutlineError] = []
+    kinds = [kind for kind in registry.MECHANISMS if mechanism in (None, kind.name)]
+    for done, kind in enumerate(kinds):
+        tell(share * done / len(kinds))
+        if reason := question.reason(kind):
+            left_out[kind.name] = reason
             continue
-        offered: dict[str, int | str | None] = {
-            "k": k,
-            "max_k": max_k,
-            "max_items_per_user": bound,
-            "accounting": accounting,
-        }
-        public = {name: value for name, value in offered.items() if kind.accepts(name) and value is not None}
-        for parameters in kind.variants:
-            mechanism = kind.calibrate(budget, adjacency=adjacency, **public, **parameters)
-            closed = domain == "closed" or "open" not in kind.domains
-            gap_50, gap_95 = (
-                one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=closed, bound=bound)
-                for success in (0.5, 0.95)
-            )
-            logs = [long_tail(first, max_k=max_k, closed=closed, bound=bound) for first in FIRST_ITEM]
-            if prior is not None:
-                logs = [prior] if bound is None else []  # a prior says nothing of bounded counts
-            # Many a mechanism that is told k takes long to list its law; one that finds k does not.
-            draws = None if k is None or prior is not None else _RUNS_EACH
-            items = [expected_items(mechanism, log, k=k, runs=draws) for log in logs]
-            option = Option(
-                mechanism=kind.name,
-                parameters=parameters,
-                domains=kind.domains,
-                gap_50=None if gap_50 > FARTHEST else gap_50,
-                gap_95=None if gap_95 > FARTHEST else gap_95,
-                expected_items=sum(items) / len(items) if items else None,
-                recall=None if prior is None or bound else expected_recall(mechanism, prior, max_k=max_k, k=k),
-            )
-            options.append(option)
+        try:
+            for parameters in kind.variants:
+                variants.append(question.variant(kind, parameters))
+                options.append(_option(kind, variants[-1], budget, question, prior))
+        except CutlineError as refusal:
+            del variants[len(options) :]
+            left_out[kind.name] = str(refusal)
+            refusals.append(refusal)
+    if not options:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in left_out.items())
+        raise refusals[0] if refusals else ParameterError("a mechanism must be able to run", reasons, "Ask otherwise.")
     if prior is None and k is not None:
         ranked = _by_items(options, alike=_ALIKE * k)
     else:
         ranked = sorted(options, key=lambda o: (-(o.recall or 0.0), o.gap_95 or FARTHEST))
-    return Plan(budget=budget, adjacency=adjacency, k=k, max_k=max_k, options=tuple(ranked))
+    found = Plan(
+        budget=budget,
+        adjacency=adjacency,
+        k=k,
+        max_k=max_k,
+        options=tuple(ranked),
+        domain=domain,
+        redrawn=redraw,
+        left_out=left_out,
+    )
+    logs = question.logs(prior)
+    curves = draw_curves(variants, logs, budget, epsilons, k=k, progress=lambda done: tell(share + 0.35 * done))
+    wanted: tuple[Wanted, ...] = ()
+    if want is not None:
+        wanted = search_epsilon(
+            variants, logs, budget, want, curves=curves, k=k, progress=lambda done: tell(0.65 + 0.35 * done)
+        )
+    tell(1.0)
+    return replace(found, curves=curves, wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is asked of every mechanism alike."""
+
+    adjacency: Adjacency
+    k: int | None
+    max_k: int
+    bound: int | None
+    domain: str | None
+    accounting: str | None
+    redraw: bool
+
+    def reason(self, kind: type[Mechanism]) -> str | None:
+        """Return why a mechanism is not compared, from its declaration alone; None if it is."""
+        bounded = kind.domains == ("bounded",)
+        if kind.accepts("k") and self.k is None:
+            return "is told how many items to release: give k"
+        if not kind.accepts("k") and self.k is not None:
+            return "finds how many items to release by itself: leave k out"
+        if bounded and self.domain != "closed" and self.bound is None:
+            return "needs a bound on the items of one user: give max_items_per_user"
+        if not bounded and self.domain is not None and self.domain not in kind.domains:
+            return (
+                "needs candidates that are listed" if self.domain == "open" else "is for items that nobody has listed"
+            )
+        return "is for items that nobody has listed" if bounded and self.domain == "closed" else None
+
+    def variant(self, kind: type[Mechanism], parameters: Mapping[str, Any]) -> Variant:
+        """Return what calibrates a mechanism in one of its variants."""
+        bound = self.bound if kind.domains == ("bounded",) else None
+        offered: dict[str, int | str | None] = {
+            "k": self.k,
+            "max_k": self.max_k,
+            "max_items_per_user": bound,
+            "accounting": self.accounting,
+        }
+        public = {name: value for name, value in offered.items() if kind.accepts(name) and value is not None}
+
+        def calibrate(budget: Budget) -> Mechanism:
+            return kind.calibrate(budget, adjacency=self.adjacency, **public, **parameters)
+
+        closed = self.domain == "closed" or "open" not in kind.domains
+        return Variant(
+            mechanism=kind.name,
+            parameters=parameters,
+            closed=closed and bound is None,
+            bound=bound,
+            redraw=self.redraw,
+            calibrate=calibrate,
+        )
+
+    def logs(self, prior: Histogram | None) -> Callable[[Variant], Mapping[str, Histogram]]:
+        """Return the public counts that epsilons are tried on, by name, for any variant."""
+
+        def logs_of(variant: Variant) -> dict[str, Histogram]:
+            if prior is not None:
+                return {} if variant.bound else {"prior": prior}  # a prior says nothing of bounded counts
+            return {
+                shape: example(shape, k=self.k, max_k=self.max_k, closed=variant.closed, bound=variant.bound)
+                for shape in SHAPES
+            }
+
+        return logs_of
+
+
+def _option(
+    kind: type[Mechanism], variant: Variant, budget: Budget, question: _Question, prior: Histogram | None
+) -> Option:
+    """Return what a variant needs to see at this budget, and what to expect of it."""
+    mechanism, k, max_k = variant.calibrate(budget), question.k, question.max_k
+    gaps = [
+        one_gap(mechanism.chance, max_k=max_k, k=k, success=success, closed=variant.closed, bound=variant.bound)
+        for success in (0.5, 0.95)
+    ]
+    items, on_prior = None, None
+    if prior is None:
+        tails = [long_tail(first, max_k=max_k, closed=variant.closed, bound=variant.bound) for first in FIRST_ITEM]
+        items = sum(_found(Trial(mechanism, tail, k=k).expect(error=1.0), k, tail) for tail in tails) / len(tails)
+    elif variant.bound is None:
+        mechanism.check_domain(prior)
+        on_prior = Trial(mechanism, prior, k=k, redraw=variant.redraw).expect(error=_ERROR)
+        items = _found(on_prior, k, prior)
+    return Option(
+        mechanism=kind.name,
+        parameters=variant.parameters,
+        domains=kind.domains,
+        gap_50=None if gaps[0] > FARTHEST else gaps[0],
+        gap_95=None if gaps[1] > FARTHEST else gaps[1],
+        expected_items=items,
+        recall=None if on_prior is None else on_prior.recall,
+        expected_k=None if on_prior is None or k is not None else on_prior.k,
+    )
+
+
+def _found(expected: Expectation, k: int | None, histogram: Histogram) -> float:
+    """Return how many items of the true top k go out; with no k, where only true top sets do, how many at all."""
+    return expected.items if k is None else expected.recall * len(histogram.top(k))
 
 
 def _by_items(options: list[Option], *, alike: float) -> list[Option]:
@@ -208,46 +374,3 @@ def _by_items(options: list[Option], *, alike: float) -> list[Option]:
 
 def _items(option: Option) -> float:
     return option.expected_items or 0.0
-
-
-def long_tail(first: int, *, max_k: int, closed: bool, bound: int | None = None) -> Histogram:
-    r"""Return counts that fall like 1/rank, as those of many logs do; a bound on items per user is met by all as they are.
-
-    Examples
-    --------
-    >>> long_tail(100, max_k=4, closed=False).gaps(4).tolist()
-    [50, 17, 8, 5]
-    """
-    counts = {rank: first // rank for rank in range(1, max_k + 2 - closed)}
-    if bound is not None:
-        return BoundedHistogram.from_counts(counts, counts, max_items_per_user=bound)
-    return ClosedHistogram.from_counts(counts) if closed else OpenHistogram.from_counts(counts, max_k=max_k)
-
-
-def expected_recall(mechanism: Mechanism, histogram: Histogram, *, max_k: int, k: int | None = None) -> float:
-    """Return the expected share of the true top k that is released; k is the largest gap of the histogram by default."""
-    cut = k or int(histogram.gaps(max_k).argmax()) + 1
-    truth = len(histogram.top(cut))
-    if not truth:
-        raise CutlineError("a prior must hold at least one item", "", "Leave the prior out.")
-    return expected_items(mechanism, histogram, k=cut) / truth
-
-
-def expected_items(mechanism: Mechanism, histogram: Histogram, *, k: int | None, runs: int | None = None) -> float:
-    """Return how many items of the true top k go out, in the mean; with no k, where only true top sets do, how many at all.
-
-    By the exact law; or in the mean of so many ``runs``, of 400 if the law is too large to list.
-    """
-    truth = None if k is None else frozenset(histogram.top(k))
-
-    def right(outcome: Outcome) -> int:
-        items = frozenset(outcome.items or ())
-        return len(items if truth is None else items & truth)
-
-    if runs is None:
-        try:
-            return float(sum(p * right(outcome) for outcome, p in mechanism.law(histogram).items()))
-        except LawTooLarge:
-            runs = _RUNS
-    rng = SeededSource(0)  # a simulation on public counts, repeated exactly
-    return sum(right(mechanism.run(histogram, rng)[0]) for _ in range(runs)) / runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -120,11 +121,16 @@ def member_chances(scores: IntArray, left: IntArray, rate: Fraction) -> FloatArr
     return chances
 
 
+@lru_cache(maxsize=_NODES)
+def _gauss(nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss-Legendre nodes and weights on [0, 1]; to find them takes longer than to use them."""
+    places, weights = np.polynomial.legendre.leggauss(nodes)
+    return (places + 1) / 2, weights / 2
+
+
 def _quadrature(members: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights on [0, 1] for polynomials with one factor per member."""
-    exact = min((members + 1) // 2, _NODES)
-    nodes, weights = np.polynomial.legendre.leggauss(max(exact, 1))
-    nodes, weights = (nodes + 1) / 2, weights / 2
+    nodes, weights = _gauss(max(min((members + 1) // 2, _NODES), 1))
     halvings = members.bit_length() if members > 2 * _NODES else 0
     ends = [0.0, *(2.0**-j for j in range(halvings, -1, -1))]
     widths = np.diff(ends)
