@@ -12,8 +12,8 @@ import cutline
 from cutline.errors import BudgetError, DatasetError, ParameterError, SchemaError, SourceError, UnsettledError
 from cutline.ledger import Ledger
 from cutline.mechanisms import MECHANISMS
-from cutline.payment import parse_share
 from cutline.privacy import Adjacency, Budget
+from cutline.privacy.budget import parse_share
 from cutline.sampling import SeededSource
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6, releases=10)

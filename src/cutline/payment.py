@@ -8,25 +8,20 @@ the same version of the data.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, TypeVar
 
 from cutline.errors import AdjacencyError, ParameterError, SchemaError
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.budget import Share, parse_share
 from cutline.sampling import Source, resolve
 
 if TYPE_CHECKING:
     from cutline.ledger import Account, Entry, Ledger, Reservation
 
 LedgerAddress = str | os.PathLike[str]  # by address; an open `cutline.Ledger` will do as well
-Share = Fraction | float | str
-_SHARE = re.compile(
-    r"\s*(?P<number>\d{1,9}(\.\d{1,18})?(e-\d{1,2})?)\s*(/\s*(?P<by>[1-9]\d{0,8}))?\s*(?P<percent>%)?\s*", re.ASCII
-)
 
 
 class Payment(TypedDict, total=False):
@@ -233,25 +228,3 @@ def read_record(entry: Entry, read: Callable[[Mapping[str, Any]], Answer]) -> An
             f"entry {entry.id}, written by version {entry.version}",
             "Use the version that wrote it, or draw and pay again with fresh=True.",
         ) from None
-
-
-def parse_share(share: Share) -> Fraction:
-    """Return a share of a budget as a fraction, written as ``1/20``, ``0.05`` or ``5%``.
-
-    Examples
-    --------
-    >>> parse_share("1/20") == parse_share("5%") == parse_share("0.05") == parse_share(Fraction(1, 20)) == parse_share(0.05)
-    True
-    """
-    match = None if isinstance(share, bool) else _SHARE.fullmatch(str(share))
-    # A float is meant as it is written: 0.05 is a twentieth, and the double of that name is a little more.
-    part = share if isinstance(share, Fraction) else Fraction(0)
-    if match is not None:
-        part = Fraction(match["number"]) / int(match["by"] or 1) / (100 if match["percent"] else 1)
-    if not 0 < part <= 1:
-        raise ParameterError(
-            "a share of a budget is above 0 and at most 1",
-            f"share={str(share)[:40]}",
-            "Write it like 1/20, 0.05 or 5%.",
-        )
-    return part

@@ -332,6 +332,10 @@ def quote(
     if "accounting" in parameters:
         check_plan(parameters["accounting"], grouped=grouping is not None, counts=bool(counts))
     terms = agree_terms(unit=question.user, **paying)
+    if (
+        question.user is None and question.item is not None and terms.account is not None
+    ):  # ready counts have no columns
+        question = replace(question, user=terms.account.unit)
     if hint is not None:
         check_hint(hint, finds_k=kind is StableTopK and grouping is None, ledger=terms.books is not None)
     ranks = max_k or default_max_k(k)

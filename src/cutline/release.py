@@ -137,7 +137,7 @@ class Release(Paid):
     @property
     def cut(self) -> int | None:
         """Where the top ended, if a set went out and shows it; it may become the hint of a later release."""
-        return self.k if self.released and self.k else None
+        return int(self.k) if self.released and self.k else None
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What is written beside a charge: the question, the purpose, the answer, notes, and who may ask."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,6 +144,23 @@ def test_allowing_one_begins_a_list(ledger, cost):
     ledger.limit("visits", "bob", share=0.1)
     with pytest.raises(BudgetError, match="limit of 'bob'"):
         ledger.reserve(cost, dataset="visits", mechanism=HOW, analyst="bob")
+
+
+@pytest.mark.parametrize("share", ["1/4", "25%", "0.25", 0.25])
+def test_a_limit_is_a_share_as_people_write_it(ledger, share):
+    ledger.limit("visits", "bob", share=share)
+    account = ledger.show("visits")
+    assert account.analysts[0].limits.rdp == pytest.approx(float(account.limits.rdp) / 4)
+    with pytest.raises(ParameterError, match="a share of a budget is above 0 and at most 1"):
+        ledger.limit("visits", "bob", share="5/4")
+
+
+@pytest.mark.parametrize("cut", ["a", 0, -1, 2.0, True, 2**63])
+def test_a_cut_that_is_none_is_refused_and_stays_charged(ledger, cost, cut):
+    reservation = ledger.reserve(cost, dataset="visits", mechanism=HOW)
+    with pytest.raises(SettlementError, match="a cut is a whole number"):
+        ledger.settle(reservation, SimpleNamespace(cost=cost, seeded=False), cut=cut)
+    assert ledger.history("visits")[0].state == "reserved"
 
 
 def test_a_note_stays_and_so_does_the_charge(ledger, cost):

@@ -13,6 +13,7 @@ from cutline.cli.door import guarded
 if TYPE_CHECKING:
     from cutline.ask import Ask
     from cutline.grouped import GroupedRelease
+    from cutline.histogram import Item
 
 
 @guarded
@@ -20,8 +21,11 @@ def top(
     log: Annotated[
         str, typer.Argument(metavar="LOG", help="A parquet, CSV or JSON file, or a quoted pattern of them.")
     ],
-    user: Annotated[str, typer.Option(metavar="COL", help="The column that says who.")],
     item: Annotated[str, typer.Option(metavar="COL", help="The column that says what.")],
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column that says who.  [default: with --ledger the dataset's unit]"),
+    ] = None,
     epsilon: o.AskedEpsilon = None,
     delta: o.AskedDelta = None,
     releases: Annotated[
@@ -52,8 +56,11 @@ def top(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="All items there can be: a text file with one per line, or a .json list (numbers stay numbers).",
+            help="All items there can be: a text file with one per line, or CSV, JSON or parquet; of the type of --item.",
         ),
+    ] = None,
+    candidates_column: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of --candidates.  [default: the name of --item]")
     ] = None,
     adjacency: Annotated[
         o.Relation | None,
@@ -77,8 +84,11 @@ def top(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="All groups of the table, a public list: a text file with one per line, or a .json list.",
+            help="All groups of the table, a public list: a text file with one per line, or CSV, JSON or parquet.",
         ),
+    ] = None,
+    groups_column: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of --groups.  [default: the name of --by]")
     ] = None,
     max_groups_per_user: Annotated[
         int | None,
@@ -115,6 +125,7 @@ def top(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.files import check_plot, read_list
     from cutline.cli.show import counting, publish
+    from cutline.counting import type_list
     from cutline.errors import UnsettledError
     from cutline.quote import Quote, quote
     from cutline.release import Release
@@ -122,6 +133,10 @@ def top(
     if plot is not None:
         check_plot(plot)
     _check_groups(by, groups, max_groups_per_user, plot)
+
+    def listed(path: Path, what: str, column: str, named: str | None) -> list[Item]:
+        return type_list(log, read_list(path, what, column=named, usual=column), column=column, format=format)
+
     ask: Ask = {
         "user": user,
         "item": item,
@@ -133,7 +148,7 @@ def top(
         "max_items_per_user": max_items_per_user,
         "mechanism": mechanism,
         "adjacency": adjacency,
-        "candidates": None if candidates is None else read_list(candidates, "the candidates"),
+        "candidates": None if candidates is None else listed(candidates, "the candidates", item, candidates_column),
         "counts": "bounded" if bounded_counts else counts,
         "where": where,
         "memory_limit": memory_limit,
@@ -159,8 +174,8 @@ def top(
     if by is None or groups is None:
         asked = quote(**ask)
     else:
-        listed = read_list(groups, "the groups")
-        asked = quote(by=by, groups=listed, max_groups_per_user=max_groups_per_user, **ask)
+        of_table = listed(groups, "the groups", by, groups_column)
+        asked = quote(by=by, groups=of_table, max_groups_per_user=max_groups_per_user, **ask)
     unsettled = None
     with counting("Counting distinct users per item") as progress:
         try:

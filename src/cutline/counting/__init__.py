@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import IntArray
+from cutline.counting.engines.duck.lists import bring_to_type
 from cutline.counting.engines.duck.votes import bind_table, open_table
 from cutline.counting.kept import Kept, bounded_histograms, closed_histograms
 from cutline.counting.question import Columns, Progress, Question, ask, group_by
@@ -41,7 +42,7 @@ from cutline.histogram import (
     read_counts,
 )
 
-__all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by"]
+__all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by", "type_list"]
 
 
 class Votes(Protocol):
@@ -104,6 +105,22 @@ def bind(source: object, question: Question) -> Log:
     else:
         votes = bind_table(open_table(source, question.format), question)
     return _EngineLog(question=question, votes=votes)
+
+
+def type_list(source: object, values: Iterable[Item], *, column: str, format: str | None = None) -> list[Item]:
+    """Return the values of a file as the declared type of a log's column has them; no row is read.
+
+    What does not fit stays as it is, and is refused when the question is bound.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> type_list(pyarrow.table({"item": [7]}), ["7", "x"], column="item")
+    [7, 'x']
+    """
+    bound = bind_table(open_table(source, format), ask(user=column, item=column, format=format))
+    _, declared = bound.values["item"]
+    return [bring_to_type(value, declared) for value in values]
 
 
 def count(

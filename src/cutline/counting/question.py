@@ -236,7 +236,11 @@ def _check_list(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
     )  # numpy's array of no dimension
     if single or not isinstance(values, Iterable):
         raise ParameterError(f"{role} must be a list of plain values", type(values).__name__, way_out)
-    listed = tuple(value.item() if type(value).__module__ == "numpy" else value for value in values)
+    if hasattr(values, "columns") or hasattr(values, "column_names"):  # it would give the names of its columns
+        raise ParameterError(
+            f"{role} must be one list", f"a table, {type(values).__name__}", "Pass one of its columns."
+        )
+    listed = tuple(_plain(value) for value in values)
     if not listed:
         raise ParameterError(f"{role} must name at least one", "an empty list", way_out)
     seen: set[Item] = set()
@@ -252,6 +256,14 @@ def _check_list(role: str, values: Iterable[Any]) -> tuple[Item, ...]:
         if repeated:
             raise ParameterError(f"{role} must not repeat", repr(value), "List each once.")
     return listed
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an array of numpy or pyarrow as Python has it."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "pyarrow":
+        return value.as_py()
+    return value.item() if library == "numpy" else value
 
 
 def _check_limit(limit: int | None, *, groups: int) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
 
 from sqlalchemy import Connection
 
@@ -21,6 +22,7 @@ from cutline.ledger.audit import Audit, audit, check_head
 from cutline.ledger.chain import Head, OpenAccount, read_head
 from cutline.ledger.database import Database
 from cutline.privacy import Adjacency, Budget, Cost, Filter
+from cutline.privacy.budget import Share, parse_share
 
 
 class Ledger(AbstractContextManager["Ledger"]):
@@ -174,6 +176,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             may be used; the reserve stays charged.
         """
         plain = None if answer is None else reading.encode_in_order("an answer", answer)
+        if cut is not None and not reading.is_key(cut):
+            raise SettlementError("a cut is a whole number of at least 1", f"cut={shortened(cut)}", "Pass k, or None.")
         if release.seeded is not False:
             raise SettlementError(
                 "a seeded draw is a simulation, not a release",
@@ -239,15 +243,16 @@ class Ledger(AbstractContextManager["Ledger"]):
         *,
         rdp: float | None = None,
         delta: float | None = None,
-        share: float | None = None,
+        share: Share | None = None,
     ) -> None:
         r"""Limit one analyst under the dataset's limits: to a share of both, or to an rdp and a delta at the filter's order.
 
         What the analyst has spent already counts. From then on every release of the dataset must name its analyst.
         """
         analyst = reading.check_name("analyst", analyst)
+        part = float(parse_share(share)) if isinstance(share, str | Fraction) else share
         with self._writing(dataset) as opened:
-            charging.limit_analyst(opened, analyst, rdp=rdp, delta=delta, share=share)
+            charging.limit_analyst(opened, analyst, rdp=rdp, delta=delta, share=part)
 
     def allow(self, dataset: str, analyst: str) -> None:
         r"""Put an analyst on the account's list; an account without a list begins one, and refuses everybody else then.

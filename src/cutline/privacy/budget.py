@@ -7,6 +7,7 @@ fixes one Rényi order and two limits before any data, and only sums at that ord
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,6 +24,12 @@ _NEAR = 1.2  # how far the Rényi rule may be above the epsilon that a planned r
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e4
 SMALLEST_DELTA = 1e-200
 MOST_RELEASES = 10**9
+
+
+Share = Fraction | float | str
+_SHARE = re.compile(
+    r"\s*(?P<number>\d{1,9}(\.\d{1,18})?(e-\d{1,2})?)\s*(/\s*(?P<by>[1-9]\d{0,8}))?\s*(?P<percent>%)?\s*", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +130,25 @@ class Budget:
                 "Raise the order, epsilon or delta.",
             )
         return Filter(order=order, rdp=limit, delta=slack)
+
+
+def parse_share(share: Share) -> Fraction:
+    """Return a share of a budget as a fraction, written as ``1/20``, ``0.05`` or ``5%``.
+
+    Examples
+    --------
+    >>> parse_share("1/20") == parse_share("5%") == parse_share("0.05") == parse_share(Fraction(1, 20)) == parse_share(0.05)
+    True
+    """
+    match = None if isinstance(share, bool) else _SHARE.fullmatch(str(share))
+    # A float is meant as it is written: 0.05 is a twentieth, and the double of that name is a little more.
+    part = share if isinstance(share, Fraction) else Fraction(0)
+    if match is not None:
+        part = Fraction(match["number"]) / int(match["by"] or 1) / (100 if match["percent"] else 1)
+    if not 0 < part <= 1:
+        raise ParameterError(
+            "a share of a budget is above 0 and at most 1",
+            f"share={str(share)[:40]}",
+            "Write it like 1/20, 0.05 or 5%.",
+        )
+    return part

@@ -1,4 +1,4 @@
-r"""Tables in memory: pandas, polars and pyarrow, recognised without importing any of them.
+r"""Tables in memory: pandas, polars (lazy ones too) and pyarrow, recognised without importing any of them.
 
 Only the columns that are needed are handed to the engine, as one pyarrow table over the frame's own buffers. A pandas
 column of Python objects has no declared type: it is read as text, value by value, so that one odd value changes nobody
@@ -17,8 +17,14 @@ from typing import Any
 from cutline.counting.engines.duck.engine import Engine
 from cutline.counting.engines.duck.files import ROWS, all_readable, check_known, readable, refuse_type
 from cutline.counting.engines.duck.records import make_texts
+from cutline.counting.engines.remote import silently
 
-_KINDS = {("pandas", "DataFrame"): "pandas", ("polars", "DataFrame"): "polars", ("pyarrow", "Table"): "pyarrow"}
+_KINDS = {
+    ("pandas", "DataFrame"): "pandas",
+    ("polars", "DataFrame"): "polars",
+    ("polars", "LazyFrame"): "lazy",
+    ("pyarrow", "Table"): "pyarrow",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,8 @@ class Frame:
     cheap: bool = True
 
     def shape(self) -> Frame:
+        if self.kind == "lazy":
+            return Frame(kind="polars", table=silently("polars", lambda: self.table.collect_schema().to_frame()))
         table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
         return Frame(kind=self.kind, table=table)
 
@@ -38,11 +46,16 @@ class Frame:
         return self
 
     def columns(self) -> Sequence[object]:
+        if self.kind == "lazy":
+            return list(silently("polars", lambda: self.table.collect_schema().names()))
         return list(self.table.column_names if self.kind == "pyarrow" else self.table.columns)
 
     def scan(self, engine: Engine, wanted: Sequence[str]) -> str:
         import pyarrow as pa
 
+        if self.kind == "lazy":  # computed once, and only the columns that are read
+            ready = silently("polars", lambda: self.table.select(wanted).collect())
+            return Frame(kind="polars", table=ready).scan(engine, wanted)
         names = self.columns()
         arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
         table = pa.table(arrays)

@@ -20,6 +20,7 @@ _ARROW_NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 _DUCK_NAMES = "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT"
 WHOLE = dict(zip(_ARROW_NAMES.split(), _DUCK_NAMES.split(), strict=True))
 ORDER_CANDIDATES = "SELECT place FROM candidates ORDER BY value"  # their places in the items' own order
+_NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
 _COLUMNS = {"candidates": "item", "groups": "by"}
 # Declared type -> the Python types of its values and the name of the Arrow type that carries them.
 _CARRIERS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -92,6 +93,34 @@ def match_list(engine: Engine, question: Question, role: str, kinds: Mapping[str
         rule, value = f"{role} must stay distinct in the {of} column's type", f"two that are one in {declared}"
         raise ColumnTypeError(rule, value, "List each once, in the precision of the column.")
     return listed
+
+
+def bring_to_type(value: Item, declared: str) -> Item:
+    """Return a value of a file as a column's declared type has it, or as it is if it does not fit: then it is refused later.
+
+    Files of text have no types: there ``9`` in a list is the number 9 if the column holds whole numbers.
+
+    Examples
+    --------
+    >>> bring_to_type("9", "BIGINT"), bring_to_type(9, "VARCHAR"), bring_to_type("artist_89,305", "BIGINT")
+    (9, '9', 'artist_89,305')
+    """
+    if declared == "VARCHAR":
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    python, _ = _CARRIERS.get(declared, ((int, Decimal) if declared.startswith("DECIMAL(") else (), ""))
+    if not isinstance(value, str) or not python:
+        return value
+    try:
+        if python[-1] is bool:
+            return {"true": True, "false": False}.get(value.lower(), value)
+        if python[-1] in (int, float, Decimal):
+            number = python[-1](value)
+            return number if _NUMBER.fullmatch(value) else value
+        if python[-1] is uuid.UUID:
+            return uuid.UUID(value)
+        return dt.time.fromisoformat(value) if python[-1] is dt.time else _read_date(value, declared)
+    except (ValueError, ArithmeticError):
+        return value
 
 
 def _read_date(value: Item, declared: str) -> Item:
