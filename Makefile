@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint verify fuzz bench reproduce clean
+.PHONY: demo test quick lint verify fuzz bench reproduce docs browser clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -46,6 +46,13 @@ bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/selection.py --largest 1000000
 
+docs: $(VENV)/docs.done  ## build the documentation site into build/docs, without a network; a warning fails it
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -b html docs build/docs
+	@echo "build/docs/index.html"
+
+browser:  ## print the path of a Chromium for looking at pages: found, or installed, or named in the refusal
+	@$(PYTHON) scripts/browser.py
+
 $(VENV)/core.done: requirements/core.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -r requirements/core.lock
@@ -56,7 +63,11 @@ $(VENV)/extras.done: $(VENV)/core.done requirements/extras.lock
 	$(PIP) -r requirements/extras.lock
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/extras.done $(VENV)/torch.done requirements/dev.lock
+$(VENV)/docs.done: $(VENV)/extras.done requirements/docs.lock
+	$(PIP) -r requirements/docs.lock
+	touch $@
+
+$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/torch.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
 	touch $@
 

