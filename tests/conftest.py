@@ -16,9 +16,11 @@ settings.load_profile("cutline")
 
 
 class OneSpark(LoadScopeScheduling):
-    """Give tests out one by one, but all that need Spark to one worker: a second session would cost a gigabyte."""
+    """Give tests out one by one, but all that need Spark, or the site, to one worker: both are dear to make twice."""
 
     def _split_scope(self, nodeid):
+        if "docs/test_site" in nodeid:
+            return "site"
         return "spark" if "engines/test_contract" in nodeid and "spark" in nodeid else nodeid
 
 

@@ -32,7 +32,7 @@ TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 LANGUAGES = {
     "python", "console", "text", "sql", "yaml", "json",  # what a reader sees
-    "{toctree}", "{eval-rst}", "{cutline-names}", "{cutline-help}", "{cutline-schema}", "{image}",  # what the site is built of
+    "{toctree}", "{eval-rst}", "{cutline-names}", "{cutline-help}", "{cutline-schema}", "{include}",  # the site's own
 }  # fmt: skip
 
 
