@@ -52,6 +52,9 @@ def files(tmp_path_factory):
     who, where = (list(column) for column in zip(*rows, strict=True))
     pq.write_table(pa.table({"user_id": who, "venue": where}), folder / "visits.parquet")
     (folder / "days.txt").write_text("2024-03-01\n2024-03-02\n", encoding="utf-8")
+    published = {f"hit {n}": 300 - n for n in range(6)} | {f"song {n}": 120 - 3 * n for n in range(30)}
+    lines = ["item,count", *(f"{item},{count}" for item, count in published.items())]
+    (folder / "published-2025.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     random = np.random.default_rng(0)
     ballots = (random.random((250, 4, 20)) < np.where(np.arange(20) < 3, 0.95, 0.03)).astype(np.int64)
     np.savez(folder / "votes.npz", votes=ballots.sum(axis=0))
