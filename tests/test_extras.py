@@ -78,7 +78,7 @@ def test_every_command_works_without_extras(python, folder):
         INIT,
         [*TOP, *BOOKS],
         ["ledger", "show", *BOOKS],
-        ["pate", "ballots.npz", "--epsilon", "40", "--out", "labels.npz"],
+        ["label", "ballots.npz", "--epsilon", "40", "--out", "labels.npz"],
         ["verify", "--mechanism", "top-stable"],
     ):
         done = python("-m", "cutline.cli", *command)

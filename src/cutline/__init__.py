@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cutline.mechanisms import StableTopK
     from cutline.pate.classifier import PATEClassifier
     from cutline.pate.label import label
+    from cutline.pate.partition import partition
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
 
@@ -40,6 +41,7 @@ __all__ = [
     "__version__",
     "count",
     "label",
+    "partition",
     "plan",
     "quote",
     "read_answer",
@@ -55,6 +57,7 @@ _HOMES = {
     "cutline.mechanisms": ("StableTopK",),
     "cutline.pate.classifier": ("PATEClassifier",),
     "cutline.pate.label": ("label",),
+    "cutline.pate.partition": ("partition",),
     "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
     "cutline.release": ("Release",),
 }

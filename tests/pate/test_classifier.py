@@ -420,6 +420,21 @@ def test_labels_are_charged_to_a_ledger(books):
     )
 
 
+def test_a_share_and_a_purpose_go_on_the_books(books):
+    half = model(epsilon=None, noise_seed=None)
+    given = {"X_public": X[PUBLIC], "ledger": books, "dataset": "patients", "share": "1/2", "purpose": "a student"}
+    half.fit(X[PRIVATE], Y[PRIVATE], **given).fit(X[PRIVATE], Y[PRIVATE], **given)
+    assert [entry.purpose for entry in books.history("patients")] == ["a student"] * 2
+    with pytest.raises(BudgetError):
+        half.fit(X[PRIVATE], Y[PRIVATE], **given)
+
+
+def test_accounting_is_that_of_label(books):
+    given = {"X_public": X[PUBLIC][:2], "ledger": books, "dataset": "patients"}
+    with pytest.raises(BudgetError, match="adaptive accounting"):
+        model(epsilon=None, noise_seed=None, accounting="adaptive").fit(X[PRIVATE], Y[PRIVATE], **given)
+
+
 def test_a_ledger_that_cannot_pay_refuses_before_a_record_is_seen(books, monkeypatch):
     paid(books)
 

@@ -11,6 +11,7 @@ from cutline.errors import ParameterError
 from cutline.pate.partition import (
     assign,
     id_bytes,
+    partition,
     read_features,
     read_groups,
     read_labels,
@@ -279,6 +280,24 @@ def test_refusals_do_not_say_how_many_records_there_are():
         with pytest.raises(ParameterError) as caught:
             call()
         assert "791" not in str(caught.value)
+
+
+def test_records_or_their_ids_can_be_parted_elsewhere_as_they_are_here():
+    table, ids = np.random.default_rng(0).random((30, 1, 2, 2)).astype(np.float32), [f"{i}.jpg" for i in range(30)]
+    for form in (table, table.tolist(), csr_array(table.reshape(30, 4)), pd.DataFrame(table.reshape(30, 4))):
+        assert partition(form, teachers=5, key=KEY).tolist() == records(table, [0, 1] * 15).teacher.tolist()
+    for form in (ids, np.array(ids), pd.Series(ids), iter(ids)):
+        assert partition(form, teachers=5, key=KEY).tolist() == assign(id_bytes(ids), teachers=5, key=KEY).tolist()
+    assert partition([], teachers=5, key=KEY).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("teachers", "key", "rule"),
+    [(0, KEY, "teachers"), (2.5, KEY, "teachers"), (5, "text", "bytes"), (5, b"x" * 65, "bytes")],
+)
+def test_a_partition_needs_a_number_and_a_key(teachers, key, rule):
+    with pytest.raises(ParameterError, match=rule):
+        partition(["ana"], teachers=teachers, key=key)
 
 
 def test_records_do_not_show_themselves():

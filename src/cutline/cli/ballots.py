@@ -24,26 +24,28 @@ _LABELS = (".npz", ".parquet", ".csv")
 _MOST = np.uint64(2**62)
 
 
-def read_ballots(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
-    """Open a file of votes or ballots, and return it with the names of its labels."""
+def read_ballots(path: Path, teachers: int | None = None) -> tuple[BallotBox, tuple[str, ...], int | None]:
+    """Open a file of votes or ballots, and return it with its labels' names and the number of teachers, if it is known."""
+    if path.suffix.lower() in (".npz", ".parquet") and not os.path.exists(path):  # false for impossible names too
+        raise SourceError("the file of votes must be there", f"no file {str(path)!r}", "Check the path.")
     if path.suffix.lower() == ".npz":
-        return _read_arrays(path)
+        return _read_arrays(path, teachers)
     if path.suffix.lower() == ".parquet":
-        return _read_table(path)
+        return *_read_table(path), teachers
     raise SourceError("votes must come in an .npz or a .parquet file", f"{str(path)!r}", "Save them with numpy.savez.")
 
 
-def _read_arrays(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
+def _read_arrays(path: Path, teachers: int | None) -> tuple[BallotBox, tuple[str, ...], int | None]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            held = {name: file[name] for name in ("votes", "ballots", "scores") if name in file.files}
+            held = {name: file[name] for name in ("votes", "ballots", "scores", "teachers") if name in file.files}
     except Exception:
         raise _unreadable(path) from None
     if ("votes" in held) == ("ballots" in held):
         raise SourceError(
             "the file must hold one array, named votes (queries x labels) or ballots (teachers x queries x labels)",
-            f"{str(path)!r}",
-            "Save it with numpy.savez(file, votes=...).",
+            f"{', '.join(held) or 'neither'} in {str(path)!r}",
+            "Save it with numpy.savez(file, votes=..., teachers=...) or numpy.savez(file, ballots=..., scores=...).",
         )
     name = "votes" if "votes" in held else "ballots"
     array = held[name]
@@ -55,7 +57,24 @@ def _read_arrays(path: Path) -> tuple[BallotBox, tuple[str, ...]]:
             "Save counts of teachers, or zeros and ones.",
         )
     names = tuple(f"label_{i}" for i in range(array.shape[-1]))
-    return BallotBox.of(array, held.get("scores")), names
+    return BallotBox.of(array, held.get("scores")), names, _agree_teachers(held.get("teachers"), teachers)
+
+
+def _agree_teachers(saved: npt.NDArray[Any] | None, told: int | None) -> int | None:
+    """Return how many teachers there are: a public number, from the file or from the caller."""
+    if saved is None:
+        return told
+    if saved.shape != () or saved.dtype.kind not in "iu":
+        raise ColumnTypeError(
+            "teachers must be one whole number", f"{saved.dtype} of shape {saved.shape}", "Save it so."
+        )
+    if told not in (None, int(saved)):
+        raise ParameterError(
+            "the file says how many teachers voted, and that is how many there are",
+            f"{told}, and {int(saved)} in the file",
+            "Leave --teachers out.",
+        )
+    return int(saved)
 
 
 def _read_table(path: Path) -> tuple[BallotBox, tuple[str, ...]]:

@@ -23,7 +23,7 @@ from cutline.pate.partition import (
 )
 from cutline.pate.student import Missing, check_missing, fit_student, rehearse_student
 from cutline.pate.teachers import Teachers, rehearse
-from cutline.payment import LedgerAddress
+from cutline.payment import LedgerAddress, Share
 from cutline.privacy.curves.base import check_whole
 from cutline.sampling import SeededSource, SystemSource
 
@@ -67,7 +67,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         logistic regression.
     n_teachers
         How many teachers share the records; public. More teachers: less noise in the votes, fewer records each.
-    epsilon, delta, aggregator, adjacency, limit
+    epsilon, delta, aggregator, adjacency, limit, accounting
         As for `cutline.label`, for all public examples together. The limit keeps a teacher's surest labels and lowers the cost
         where labels are many and few are set; ``"add-remove"`` reproduces the paper and promises less.
     quorum
@@ -128,6 +128,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         adjacency: str = "replace",
         limit: int | None = None,
         quorum: float | None = None,
+        accounting: str | None = None,
         missing: Missing = "skip",
         partition_key: bytes | None = None,
         noise_seed: int | None = None,
@@ -144,6 +145,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.adjacency = adjacency
         self.limit = limit
         self.quorum = quorum
+        self.accounting = accounting
         self.missing = missing
         self.partition_key = partition_key
         self.noise_seed = noise_seed
@@ -161,6 +163,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         ledger: Ledger | LedgerAddress | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
+        share: Share | None = None,
+        purpose: str | None = None,
     ) -> Self:
         r"""Train teachers on private records, release labels of public examples, train the student on those.
 
@@ -177,7 +181,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         groups
             One id a record, if a person may have several: all records of one id go to one teacher, and the person is
             protected. What reads as a number is taken by its value: 7, 7.0 and "007" are one id.
-        ledger, dataset, analyst
+        ledger, dataset, analyst, share, purpose
             As for `cutline.label`: on whose account the labels are charged, before a record is read.
 
         Raises
@@ -204,12 +208,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             aggregator=self.aggregator,
             limit=self.limit,
             quorum=self.quorum,
+            accounting=self.accounting,
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
             ledger=ledger,
             dataset=dataset,
             analyst=analyst,
+            share=share,
+            purpose=purpose,
             rng=source,
         )
         rehearse(teacher, public, labels=targets.shape[1], scored=asked.aggregator.limit is not None)

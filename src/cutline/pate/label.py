@@ -115,6 +115,8 @@ class BallotBox:
                 "Stack the teachers' predictions along a first axis.",
             )
         if array.ndim == 3:
+            # Zeros and ones of a floating type; what is neither is on one side of the middle, since no cell is refused.
+            array = array > 0.5 if array.dtype.kind == "f" else array
             known = None if scores is None else check_scores(scores, array.shape)
             return cls(cast=check_ballots(array), scores=known)
         if array.dtype.kind not in "iu":
@@ -134,6 +136,12 @@ class BallotBox:
             raise ParameterError("the ballots must be on the queries that were quoted", f"{self.cast.shape[-2]}", "")
         if self.teachers is not None:
             aggregator.check_ballots(self.cast)
+            if self.scores is None and aggregator.limit is not None and aggregator.limit < aggregator.labels:
+                raise ParameterError(
+                    "a ballot is cut to its surest labels, which only scores can tell",
+                    f"limit={aggregator.limit} and no scores",
+                    "Pass scores in the shape of the ballots, or leave the limit out.",
+                )
         elif aggregator.limit is not None or aggregator.width != self.cast.shape[1]:
             raise ParameterError(
                 f"{aggregator.name} counts ballots in its own way", "votes", "Pass the ballots themselves."

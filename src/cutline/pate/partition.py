@@ -33,6 +33,8 @@ import numpy.typing as npt
 
 from cutline.arrays import BoolArray, FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
+from cutline.pate.aggregators.base import MOST_TEACHERS
+from cutline.privacy.curves.base import check_whole
 
 KEY_BYTES = 16
 LONGEST_KEY = 64  # what the hash takes
@@ -107,6 +109,41 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)  # NaN and NaT differ from themselves
     except TypeError:  # pandas' NA is neither equal nor unequal to anything
         return True
+
+
+def partition(records: Any, *, teachers: int, key: bytes) -> IntArray:
+    r"""Return which teacher, 0 to ``teachers - 1``, each record goes to: for teachers that are trained elsewhere.
+
+    **Privacy.** A record's teacher depends on the record and the key alone. One that joins or leaves changes what one teacher
+    sees; one that is replaced, two; with ids, all records of a person have one teacher, whatever changes in them. It is the
+    partition of `cutline.PATEClassifier` with this ``partition_key``; and as there, what follows holds only if nothing but its
+    own records, public data and its number reaches a teacher.
+
+    Parameters
+    ----------
+    records
+        Ids, if there is one axis: a person's, or a file's. Otherwise features, one row a record, of any shape.
+    teachers
+        How many; public.
+    key
+        At most 64 bytes. It need not be secret, but should be drawn afresh, after the records were collected, as by
+        ``secrets.token_bytes(16)``: nobody can then prepare records that crowd one teacher.
+
+    Examples
+    --------
+    >>> partition(["ana", "bo", "eve", "ana"], teachers=50, key=b"any key").tolist()
+    [44, 48, 24, 44]
+    >>> partition(np.zeros((2, 3, 8, 8), dtype=np.uint8), teachers=50, key=b"any key").tolist()
+    [29, 29]
+    """
+    check_whole("teachers", teachers, most=MOST_TEACHERS)
+    if not isinstance(key, bytes) or len(key) > LONGEST_KEY:
+        raise ParameterError(
+            f"the key must be at most {LONGEST_KEY} bytes", type(key).__name__, "Draw one with secrets.token_bytes(16)."
+        )
+    several_axes = hasattr(records, "tocsr") or hasattr(records, "columns") or _read_array(records, "records").ndim > 1
+    spelled = row_bytes(read_features(records, name="records")) if several_axes else id_bytes(records)
+    return assign(spelled, teachers=teachers, key=key)
 
 
 def assign(records: Iterable[bytes], *, teachers: int, key: bytes) -> IntArray:

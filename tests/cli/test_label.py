@@ -35,7 +35,7 @@ def ballots(tmp_path):
 
 def test_votes_become_labels(run, votes, tmp_path):
     out = tmp_path / "labels.npz"
-    result = run("pate", votes, "--teachers", 100, *SURE, "--out", out)
+    result = run("label", votes, "--teachers", 100, *SURE, "--out", out)
     assert result.exit_code == 0
     assert result.stdout.startswith("20 queries: 20 answered, 0 withheld, 0 partly labelled")
     assert "(40, 1e-06)-DP" in " ".join(result.stdout.split())
@@ -48,7 +48,7 @@ def test_votes_become_labels(run, votes, tmp_path):
 
 
 def test_json_is_one_object_with_the_labels(run, votes, tmp_path):
-    plain = json.loads(run("pate", votes, "--teachers", 100, *SURE, "--json").stdout)
+    plain = json.loads(run("label", votes, "--teachers", 100, *SURE, "--json").stdout)
     assert plain["labels"] == EXPECTED
     assert (plain["queries"], plain["answered"], plain["withheld"], plain["partly"]) == (20, 20, 0, 0)
     assert (plain["epsilon"], plain["delta"], plain["releases"], plain["adjacency"]) == (40.0, 1e-6, 20, "replace")
@@ -57,30 +57,58 @@ def test_json_is_one_object_with_the_labels(run, votes, tmp_path):
     cost = plain["cost"]
     assert (cost["kinds"], cost["slack"], cost["delta"]) == ({"bit-table": 40}, 0.0, 1e-6)
     assert 39.9 < cost["epsilon"] <= 40
-    full = json.loads(run("pate", votes, "--teachers", 100, *SURE, "--json", "--full").stdout)
+    full = json.loads(run("label", votes, "--teachers", 100, *SURE, "--json", "--full").stdout)
     assert Cost.from_dict(full["cost"]).summary(1e-6) == cost
-    elsewhere = run("pate", votes, "--teachers", 100, *SURE, "--json", "--out", tmp_path / "labels.csv")
+    elsewhere = run("label", votes, "--teachers", 100, *SURE, "--json", "--out", tmp_path / "labels.csv")
     assert json.loads(elsewhere.stdout)["labels"] is None
     assert (tmp_path / "labels.csv").exists()
 
 
 def test_ballots_say_how_many_teachers_there_are(run, ballots):
-    plain = json.loads(run("pate", ballots, *SURE, "--json").stdout)
+    plain = json.loads(run("label", ballots, *SURE, "--json").stdout)
     assert plain["labels"] == EXPECTED
     assert plain["mechanism"]["teachers"] == 100
-    more = json.loads(run("pate", ballots, "--teachers", 120, *SURE, "--json").stdout)
+    more = json.loads(run("label", ballots, "--teachers", 120, *SURE, "--json").stdout)
     assert more["mechanism"]["teachers"] == 120
 
 
+def test_votes_may_come_with_the_number_of_teachers_and_ballots_as_floats(run, tmp_path):
+    path = tmp_path / "votes.npz"
+    np.savez(path, votes=VOTES, teachers=100)
+    assert json.loads(run("label", path, *SURE, "--json").stdout)["mechanism"]["teachers"] == 100
+    floats = BALLOTS.astype(np.float32)
+    floats[0, 0, 1] = np.nan  # no vote
+    np.savez(path, ballots=floats)
+    assert json.loads(run("label", path, *SURE, "--json").stdout)["labels"] == EXPECTED
+    np.savez(path, ballots=BALLOTS)
+    assert json.loads(run("label", path, "--limit", 2, *SURE, "--json").stdout)["labels"] == EXPECTED  # cuts nothing
+
+
+def test_the_command_has_its_old_name_for_one_version(run, votes):
+    assert json.loads(run("pate", votes, "--teachers", 100, *SURE, "--json").stdout)["labels"] == EXPECTED
+    assert " pate " not in run("--help").stdout
+
+
+def test_a_ledger_gives_the_usual_share_or_the_one_asked_for(run, votes, tmp_path):
+    books = tmp_path / "books.db"
+    account = ["--ledger", books, "--dataset", "patients"]
+    init = ["--owner", "Ana", "--epsilon", 3, "--releases", 4, "--adjacency", "replace"]
+    assert run("ledger", "init", *account, *init).exit_code == 0
+    asked = ["label", votes, "--teachers", 100, "--json", *account]
+    for options in ([], ["--share", "1/4"], ["--share", "1/2"]):
+        assert run(*asked, *options).exit_code == 0, options
+    assert run(*asked).exit_code == 1
+
+
 def test_a_limit_cuts_ballots_to_the_surest_label(run, ballots):
-    plain = json.loads(run("pate", ballots, "--limit", 1, *SURE, "--json").stdout)
+    plain = json.loads(run("label", ballots, "--limit", 1, *SURE, "--json").stdout)
     assert plain["mechanism"]["limit"] == 1
     assert plain["labels"][2] == [0, 1]  # both labels were given, the second with more certainty
 
 
 @pytest.mark.parametrize("name", [kind.name for kind in AGGREGATORS if kind.name not in ("optimal-vote", "pate-tau")])
 def test_every_aggregator_by_name(run, ballots, name):
-    plain = json.loads(run("pate", ballots, "--aggregator", name, *SURE, "--json").stdout)
+    plain = json.loads(run("label", ballots, "--aggregator", name, *SURE, "--json").stdout)
     assert plain["mechanism"]["name"] == name
     assert plain["answered"] + plain["withheld"] + plain["partly"] == 20
 
@@ -91,7 +119,7 @@ def test_tables_in_and_out(run, tmp_path):
     pq.write_table(pa.table(columns), table)
     options = [table, "--teachers", 100, "--aggregator", "stable-majority", "--epsilon", 100]
     for name, read in (("labels.parquet", pq.read_table), ("labels.csv", pyarrow.csv.read_csv)):
-        assert run("pate", *options, "--out", tmp_path / name).exit_code == 0
+        assert run("label", *options, "--out", tmp_path / name).exit_code == 0
         found = read(tmp_path / name).to_pydict()
         assert list(found) == ["cat", "dog"]
         assert [list(row) for row in zip(found["cat"], found["dog"], strict=True)] == EXPECTED
@@ -101,7 +129,7 @@ def test_tables_in_and_out(run, tmp_path):
 def test_withheld_labels_are_missing_in_every_format(run, tmp_path):
     path = tmp_path / "votes.npz"
     np.savez(path, votes=np.full((3, 2), 50))
-    options = ["pate", path, "--teachers", 100, "--aggregator", "stable-majority"]
+    options = ["label", path, "--teachers", 100, "--aggregator", "stable-majority"]
     result = run(*options, "--out", tmp_path / "labels.npz")
     assert "0 answered, 3 withheld" in result.stdout
     assert (np.load(tmp_path / "labels.npz")["labels"] == -1).all()
@@ -123,7 +151,7 @@ def books(tmp_path):
 
 
 def test_a_ledger_pays_once(run, votes, books, tmp_path):
-    options = ["pate", votes, "--teachers", 100, "--epsilon", 7, "--ledger", books, "--dataset", "patients"]
+    options = ["label", votes, "--teachers", 100, "--epsilon", 7, "--ledger", books, "--dataset", "patients"]
     assert run(*options, "--out", tmp_path / "labels.npz").exit_code == 0
     again = run(*options, "--out", tmp_path / "more.npz")
     assert again.exit_code == 1
@@ -143,7 +171,7 @@ def test_labels_that_were_paid_for_come_out_though_the_books_broke_down(
         raise LedgerUnavailable("the disk is full", "", "Make room.")
 
     monkeypatch.setattr("cutline.ledger.charging.settle", broken)
-    options = ["pate", votes, "--teachers", 100, "--ledger", books, "--dataset", "patients", "--epsilon", 7]
+    options = ["label", votes, "--teachers", 100, "--ledger", books, "--dataset", "patients", "--epsilon", 7]
     result = run(*options, "--out", tmp_path / "labels.npz", *(["--json"] if as_json else []))
     assert np.load(tmp_path / "labels.npz")["labels"].shape == (20, 2)
     assert result.exit_code == 1
@@ -180,14 +208,18 @@ def arrays(**held):
         (arrays(votes=np.array([[{"name": "Alice-7319"}]])), ["--teachers", 100], "readable file"),
         (arrays(ballots=BALLOTS, scores=BALLOTS[:3]), [], "shape of the ballots"),
         (lambda path: path.write_bytes(b"Alice-7319"), ["--teachers", 100], "readable file"),
-        (lambda path: None, ["--teachers", 100], "readable file"),
+        (lambda path: None, ["--teachers", 100], "must be there"),
+        (arrays(scores=BALLOTS, teachers=100), [], "one array"),
+        (arrays(votes=VOTES, teachers=100), ["--teachers", 120], "100 in the file"),
+        (arrays(votes=VOTES, teachers=[100, 7]), [], "one whole number"),
+        (arrays(ballots=BALLOTS), ["--limit", 1], "which only scores can tell"),
     ],
 )
 def test_refusals_are_public_and_exit_1(run, tmp_path, monkeypatch, write, options, says):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "votes.npz"
     write(path)
-    result = run("pate", path, *options, "--json")
+    result = run("label", path, *options, "--json")
     assert result.exit_code == 1
     error = json.loads(result.stdout)["error"]
     assert says in f"{error['rule']} {error['value']} {error['way_out']}"
@@ -201,7 +233,7 @@ def test_labels_must_have_somewhere_to_go_before_they_are_drawn(run, votes, tmp_
         (["--out", tmp_path / "no" / "labels.npz"], "can be written"),
         (["--out", tmp_path / "labels.npz", "--ledger", "mysql://host/books"], "SQLite or PostgreSQL"),
     ):
-        result = run("pate", votes, "--teachers", 100, *options)
+        result = run("label", votes, "--teachers", 100, *options)
         assert result.exit_code == 1
         assert says in result.stderr
 
@@ -210,7 +242,7 @@ def test_labels_must_have_somewhere_to_go_before_they_are_drawn(run, votes, tmp_
 def test_labels_go_to_exactly_the_name_they_were_given(run, votes, tmp_path, name):
     folder = tmp_path / "out"
     folder.mkdir()
-    assert run("pate", votes, "--teachers", 100, *SURE, "--out", folder / name).exit_code == 0
+    assert run("label", votes, "--teachers", 100, *SURE, "--out", folder / name).exit_code == 0
     assert [path.name for path in folder.iterdir()] == [name]
     if name.lower().endswith("npz"):
         assert np.load(folder / name)["labels"].tolist() == EXPECTED
@@ -232,7 +264,7 @@ def test_labels_never_go_over_the_votes_or_the_ledger(run, votes, books, tmp_pat
         getattr(out, link)(source)
     before = source.read_bytes()
     account = ["--ledger", books, "--dataset", "patients", "--epsilon", 7]
-    result = run("pate", votes, "--teachers", 100, *account, "--out", out, "--json")
+    result = run("label", votes, "--teachers", 100, *account, "--out", out, "--json")
     assert result.exit_code == 1
     assert "must not go over" in json.loads(result.stdout)["error"]["rule"]
     assert source.read_bytes() == before
@@ -251,7 +283,7 @@ def test_labels_that_find_no_room_are_printed_and_what_was_there_stays(run, vote
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    result = run("pate", votes, "--teachers", 100, *SURE, "--out", out, *(["--json"] if as_json else []))
+    result = run("label", votes, "--teachers", 100, *SURE, "--out", out, *(["--json"] if as_json else []))
     assert result.exit_code == 1
     plain = json.loads(result.stdout)
     assert plain["labels"] == EXPECTED
@@ -266,7 +298,7 @@ def test_a_file_that_is_written_anew_keeps_its_link_and_its_mode(run, votes, tmp
     out.write_bytes(b"")
     out.chmod(0o640)
     link.symlink_to(out)
-    plain = json.loads(run("pate", votes, "--teachers", 100, *SURE, "--out", link, "--json").stdout)
+    plain = json.loads(run("label", votes, "--teachers", 100, *SURE, "--out", link, "--json").stdout)
     assert (plain["labels"], plain["unwritten"]) == (None, None)
     assert link.is_symlink()
     assert np.load(out)["labels"].tolist() == EXPECTED
@@ -278,21 +310,21 @@ def test_a_file_that_is_written_anew_keeps_its_link_and_its_mode(run, votes, tmp
 )
 def test_labels_go_to_files_only(run, votes, tmp_path, make):
     make(tmp_path / "labels.npz")
-    result = run("pate", votes, "--teachers", 100, *SURE, "--out", tmp_path / "labels.npz", "--json")
+    result = run("label", votes, "--teachers", 100, *SURE, "--out", tmp_path / "labels.npz", "--json")
     assert "can be written" in json.loads(result.stdout)["error"]["rule"]
 
 
 def test_a_name_that_is_too_long_is_refused_before_labels_are_drawn(run, votes, tmp_path):
-    result = run("pate", votes, "--teachers", 100, *SURE, "--out", tmp_path / f"{'x' * 300}.npz", "--json")
+    result = run("label", votes, "--teachers", 100, *SURE, "--out", tmp_path / f"{'x' * 300}.npz", "--json")
     assert "can be written" in json.loads(result.stdout)["error"]["rule"]
 
 
 def test_tables_of_anything_else_are_refused_by_their_types(run, tmp_path):
     path = tmp_path / "votes.parquet"
     pq.write_table(pa.table({"cat": [1, 2], "name": ["Alice-7319", "b"]}), path)
-    result = run("pate", path, "--teachers", 100, "--json")
+    result = run("label", path, "--teachers", 100, "--json")
     assert result.exit_code == 1
     assert "'name'" in result.stdout
     assert "Alice" not in result.stdout
-    result = run("pate", tmp_path / "votes.csv", "--teachers", 100, "--json")
+    result = run("label", tmp_path / "votes.csv", "--teachers", 100, "--json")
     assert ".npz or a .parquet" in result.stdout

@@ -1,4 +1,4 @@
-r"""``cutline pate``: teachers' votes in, private labels out."""
+r"""``cutline label``: teachers' votes in, private labels out."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from cutline.cli.door import guarded
 
 
 @guarded
-def pate(
+def label(
     ballots: Annotated[
         Path,
         typer.Argument(
             metavar="BALLOTS",
-            help="An .npz file with votes (queries x labels) or ballots (teachers x queries x labels, and their scores if "
-            "--limit is given), or a .parquet file with one row per query and one whole-number column per label.",
+            help="An .npz file with ballots (teachers x queries x labels of 0 and 1, and their scores if --limit is given) or "
+            "votes (queries x labels: how many teachers said yes), or a .parquet file of votes with one row per query and one "
+            "whole-number column per label.",
         ),
     ],
     teachers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="How many teachers there are; public.  [default for ballots: as many as the file has]"
+            metavar="N", help="How many teachers there are; public.  [default: as many as the file has, or says]"
         ),
     ] = None,
     epsilon: o.AskedEpsilon = None,
@@ -37,7 +38,7 @@ def pate(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Cut every ballot to its N surest labels; needs ballots.")
+        int | None, typer.Option(metavar="N", help="Cut every ballot to its N surest labels; needs ballots and scores.")
     ] = None,
     quorum: Annotated[
         float | None,
@@ -60,19 +61,20 @@ def pate(
 
     \b
     Example:
-      cutline pate votes.npz --teachers 250 --epsilon 3 --out labels.npz
-      cutline pate ballots.npz --limit 5 --aggregator pate-tau --out labels.parquet
-      cutline pate votes.parquet --teachers 250 --ledger books.db --dataset patients --out labels.csv
+      cutline label votes.npz --teachers 250 --epsilon 3 --out labels.npz
+      cutline label ballots.npz --limit 5 --aggregator pate-tau --out labels.parquet
+      cutline label votes.parquet --teachers 250 --ledger books.db --dataset patients --out labels.csv
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     from cutline.cli.ballots import check_labels_file, read_ballots, write_labels
     from cutline.cli.show import publish, working
-    from cutline.pate.label import keep_unsettled, label
+    from cutline.pate.label import keep_unsettled
+    from cutline.pate.label import label as draw
 
     check_labels_file(out, needed=not as_json, votes=ballots, ledger=ledger)
-    box, names = read_ballots(ballots)
+    box, names, teachers = read_ballots(ballots, teachers)
     with working("Drawing labels"):
         labels, unsettled = keep_unsettled(
-            lambda: label(
+            lambda: draw(
                 box,
                 teachers=teachers,
                 aggregator=aggregator,
