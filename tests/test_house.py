@@ -174,5 +174,6 @@ def test_no_fragments():
 def test_the_house_stays_small():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
     # 20,000 when the house was moved; the rooms that came since (answers, the chain, joint draws, bounds) have their own part.
-    assert sum(lines.values()) <= 30_000
+    # 32,000 with what people read: plans for an epsilon, pages for reviewers, next steps, networks as teachers.
+    assert sum(lines.values()) <= 32_000
     assert max(lines.values()) <= 400, max(lines, key=lines.get)

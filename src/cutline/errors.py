@@ -45,6 +45,17 @@ def shortened(value: object) -> str:
     return text if 0 < len(text) <= _LONGEST_VALUE and text.isprintable() else f"a value of type {type(value).__name__}"
 
 
+def printable(item: object) -> str:
+    r"""Return the item as text with every control or invisible character spelled out.
+
+    Examples
+    --------
+    >>> print(printable("[red]tab\there\x1b[0m"), printable("café"), printable(7))
+    [red]tab\there\x1b[0m café 7
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(item))
+
+
 class CutlineError(Exception):
     """Root of all refusals.
 

@@ -21,9 +21,11 @@ from typing import Any, Self
 import numpy as np
 
 from cutline.count_errors import CountError
+from cutline.explain import Explanation, explain
 from cutline.histogram import Item, item_key
 from cutline.outcome import Items, NextStep, Outcome, Status, advise, explain_status
 from cutline.privacy import Budget, Cost
+from cutline.privacy.rounding import digits_up
 from cutline.version import __version__
 
 _NAMED = ("max_k", "k", "choose", "max_items_per_user")  # parameters that the sentence of a release names
@@ -74,6 +76,15 @@ class Paid(ABC):
     @abstractmethod
     def to_record(self) -> dict[str, Any]:
         """Return everything but the payment as plain data that can be read back without loss."""
+
+    def explain(self) -> Explanation:
+        """Return a page for reviewers: what the answer says about the people in the data, in plain words."""
+        return explain(self.to_dict(), alone=self.alone)
+
+    @property
+    def alone(self) -> tuple[float, float] | None:
+        """Epsilon and delta of this answer by itself at its dearest, if its guarantee covers several; None if not known."""
+        return None
 
     def describe_payment(self) -> dict[str, Any]:
         """Return who paid as plain data: what ends the ``to_dict()`` of every answer."""
@@ -182,6 +193,13 @@ class Release(Paid):
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, releases, adjacency; the worst case, never a refund."""
         return state_guarantee(self.mechanism, worst=self.reserved or self.cost, budget=self.budget, seeded=self.seeded)
+
+    @property
+    def alone(self) -> tuple[float, float] | None:
+        """Epsilon and delta of this release by itself at its dearest."""
+        worst = self.reserved or self.cost
+        delta = _stated(worst, self.budget)[1]
+        return worst.epsilon(delta), delta
 
     def to_record(self) -> dict[str, Any]:
         r"""Return everything but the payment as plain data that `from_record` reads back equal, the items' types included.
@@ -368,11 +386,3 @@ def describe_cost(
         "releases": budget.releases if budget else None,
         "cost": cost.to_dict() if full else cost.summary(delta),
     }
-
-
-def digits_up(value: float, digits: int) -> str:
-    """Print a number with that many digits, rounded up: a guarantee is never printed stronger than it is."""
-    if not math.isfinite(value):
-        return "inf"
-    up = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    return f"{float(up.create_decimal(repr(value))):.{digits}g}"

@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TextIO
 import typer
 
 from cutline.errors import CutlineError
+from cutline.errors import printable as printable  # every command prints through this door
 
 P = ParamSpec("P")
 
@@ -203,14 +204,3 @@ def _say(error: CutlineError) -> None:
 def print_json(plain: Mapping[str, Any]) -> None:
     """Print one object in ASCII: control characters are escaped and no terminal can fail on it."""
     sys.stdout.write(json.dumps(plain, indent=2, allow_nan=False) + "\n")
-
-
-def printable(item: object) -> str:
-    r"""Return the item as text with every control or invisible character spelled out.
-
-    Examples
-    --------
-    >>> print(printable("[red]tab\there\x1b[0m"), printable("café"), printable(7))
-    [red]tab\there\x1b[0m café 7
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(item))

@@ -19,8 +19,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from cutline.errors import BudgetError
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.rounding import fraction_down, fraction_up
-from cutline.release import digits_up
+from cutline.privacy.rounding import digits_up, fraction_down, fraction_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

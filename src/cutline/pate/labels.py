@@ -12,7 +12,8 @@ import numpy as np
 from cutline.arrays import Int8Array
 from cutline.outcome import Status
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.release import Paid, describe_cost, digits_up
+from cutline.privacy.rounding import digits_up
+from cutline.release import Paid, describe_cost
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
 LabelLaw: TypeAlias = Mapping[LabelRow, float]

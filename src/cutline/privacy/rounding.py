@@ -7,6 +7,7 @@ condition was seen to hold: `scipy.optimize` may stop on either side of a root, 
 
 from __future__ import annotations
 
+import decimal
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -115,3 +116,11 @@ def smallest(holds: Callable[[float], bool], *, guess: float, most: float = math
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+def digits_up(value: float, digits: int) -> str:
+    """Print a number with that many digits, rounded up: a guarantee is never printed stronger than it is."""
+    if not math.isfinite(value):
+        return "inf"
+    up = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(up.create_decimal(repr(value))):.{digits}g}"
