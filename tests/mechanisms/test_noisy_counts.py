@@ -337,6 +337,26 @@ def test_a_set_of_any_size_is_counted_after_the_bound():
 
 
 @pytest.mark.parametrize(
+    ("adjacency", "bound", "parts", "hidden"),
+    [
+        (ADD, 3, 1, True),
+        (ADD, 4, 1, False),  # one person moves four counts
+        (ADD, 1, 8, False),  # one person moves one count by up to eight
+        (REPLACE, 2, 1, False),  # two fall and two others rise
+        (REPLACE, 1, 1, True),
+    ],
+)
+def test_the_noise_of_counts_after_the_bound_is_for_that_bound(adjacency, bound, parts, hidden):
+    noisy = NoisyCounts(sigma=2.0, adjacency=adjacency, bound=3)
+    histogram = BoundedHistogram.from_counts({"a": 9}, {"a": 9}, max_items_per_user=bound, parts=parts)
+    if hidden:
+        assert noisy.counts(histogram, ["a"], rng=SeededSource(1)).keys() == {"a"}
+        return
+    with pytest.raises(DomainError, match="made for that bound"):
+        noisy.counts(histogram, ["a"], rng=SeededSource(1))
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"counts": "bounded"},

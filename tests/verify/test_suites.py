@@ -4,6 +4,7 @@ import re
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cutline.errors import ParameterError
@@ -11,6 +12,8 @@ from cutline.mechanisms.registry import MECHANISMS
 from cutline.pate.aggregators.registry import AGGREGATORS
 from cutline.privacy import Adjacency
 from cutline.verify import SUITES, checks
+from cutline.verify.check import Laws
+from cutline.verify.claim import judge
 from cutline.verify.run import expected_seconds
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +72,22 @@ def test_every_control_of_the_plan_is_there():
         assert words in names
     for words in ("the paper's constants under replace", "a middle that follows", "off by one"):
         assert words in names
+
+
+def test_slots_cut_to_the_items_seen_are_told_by_a_short_list_and_not_by_an_empty_log():
+    (control,) = (check for check in checks(["peel-then-test"]) if "slots cut" in check.name)
+    inputs = {tuple(histogram.counts.tolist()): place for place, histogram in enumerate(control.universe.inputs())}
+    empty, one, tall, both = (inputs[counts, *more, 0, 0, 0] for counts, *more in ((0, 0), (1, 0), (6, 0), (6, 1)))
+    laws = Laws.of(control.subject, control.universe.inputs())
+    claim = {3.0: control.subject.cost.rdp(3.0)}
+
+    def broken(first, second):
+        p, q = laws.compare(np.array([first]), np.array([second]))
+        return judge(p, q, delta=control.subject.cost.delta, rdp=claim, epsilons=np.array([0.0])).violations
+
+    assert broken(tall, both)
+    assert not broken(empty, one)
+    assert not broken(one, empty)
 
 
 def test_every_aggregator_is_checked_on_every_size_under_both_relations():

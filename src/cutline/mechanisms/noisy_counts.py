@@ -111,7 +111,10 @@ class NoisyCounts:
     def counts(self, histogram: Histogram, items: Iterable[Item], *, rng: Source | None = None) -> dict[Item, int]:
         """Return a noisy count for each of the public ``items``, in the items' own order; it may be negative."""
         public = sorted(set(items), key=item_key)
-        true = true_counts(histogram, public) if self.bound is None else bounded_counts(histogram, public)
+        if self.bound is None:
+            true = true_counts(histogram, public)
+        else:
+            true = bounded_counts(histogram, public, bound=self.bound, adjacency=self.adjacency)
         noise = discrete_gaussian(len(public), sigma=self.deviation(max(1, len(public))), rng=rng)
         return dict(zip(public, (true + noise).tolist(), strict=True))
 
@@ -220,11 +223,21 @@ def true_counts(histogram: Histogram, items: list[Item]) -> IntArray:
     return counts
 
 
-def bounded_counts(histogram: Histogram, items: list[Item]) -> IntArray:
-    """Return the bounded counts of public items: private, and never shown."""
+def bounded_counts(histogram: Histogram, items: list[Item], *, bound: int, adjacency: Adjacency) -> IntArray:
+    """Return the bounded counts of public items: private, and never shown.
+
+    Raise if one person can move more than ``bound`` of them, or one of them by more than 1; all of that is public.
+    """
     if not isinstance(histogram, BoundedHistogram):
         raise DomainError(
             "counts after the bound are of counts with one", "counts of all users", "Pass max_items_per_user."
+        )
+    parts, moved = histogram.parts, count_bound("bounded", histogram.max_items_per_user, adjacency)
+    if parts != 1 or moved is None or moved > bound:
+        raise DomainError(
+            "the noise of counts after the bound must be made for that bound and for whole votes",
+            f"max_items_per_user={histogram.max_items_per_user} in {parts} parts, for noise that hides {bound} counts",
+            "Count again, or calibrate again.",
         )
     ranks = _ranks(histogram, items)
     ends = np.cumsum(histogram.multiplicities)
