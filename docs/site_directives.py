@@ -64,7 +64,8 @@ def list_commands() -> Iterator[tuple[str, str]]:
         )
         yield context.command_path, command.get_help(context)
         for each, below in getattr(command, "commands", {}).items():
-            yield from walk(below, each, context)
+            if not below.hidden:  # an old name of a command that is listed
+                yield from walk(below, each, context)
 
     yield from walk(typer.main.get_command(app), "cutline", None)
 

@@ -23,7 +23,8 @@ from cutline.pate.partition import (
 )
 from cutline.pate.student import Missing, check_missing, fit_student, rehearse_student
 from cutline.pate.teachers import Teachers, rehearse
-from cutline.payment import LedgerAddress, Share
+from cutline.payment import LedgerAddress
+from cutline.privacy.budget import Share
 from cutline.privacy.curves.base import check_whole
 from cutline.sampling import SeededSource, SystemSource
 
