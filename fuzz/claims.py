@@ -16,7 +16,7 @@ from cutline.pate.aggregators.registry import AGGREGATORS
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.verify.check import EPSILONS, ORDERS, Laws, Subject
 from cutline.verify.claim import judge
-from cutline.verify.suites.aggregators import OnBallots
+from cutline.verify.suites.aggregators.on_ballots import OnBallots
 from fuzz.target import Case, Found
 
 _SLACK = 1 + 1e-9

@@ -28,6 +28,7 @@ from cutline.privacy import (
     NoisyMaxGaussian,
     Pure,
 )
+from cutline.privacy.curves.class_table import ClassTable
 from cutline.privacy.curves.pure import OneOrder
 from cutline.privacy.curves.weighted_table import WeightedTable
 
@@ -152,6 +153,20 @@ def _(curve: BitTable) -> Iterator[Attack]:
 @attacks.register
 def _(curve: WeightedTable) -> Iterator[Attack]:
     return _steps(curve.values, apart=curve.parts)  # a whole vote for one item
+
+
+@attacks.register
+def _(curve: ClassTable) -> Iterator[Attack]:
+    """Whether the class comes out that loses a vote, to another class or to nobody, while all others have none."""
+    size, least = len(curve.weights) - 1, curve.weights[0]
+    for x in sorted({0, size // 4, size // 2, size - 1}):
+        for y in sorted({0, size // 4, size // 2, size - 1 - x}):
+            if 0 <= y < size - x and curve.classes > 1:
+                high, low, other = (mpf(curve.weights[at]) for at in (x + 1, x, y))
+                after = mpf(curve.weights[y + 1]) if curve.moved == 2 else other
+                rest = (curve.classes - 2) * mpf(least)
+                before_sum, after_sum = high + other + rest, low + after + rest
+                yield Coins(high / before_sum, low / after_sum, (other + rest) / before_sum, (after + rest) / after_sum)
 
 
 def _steps(values: Sequence[float], *, apart: int) -> Iterator[Attack]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from cutline.arrays import Int8Array
+from cutline.arrays import Int8Array, IntArray
 from cutline.outcome import Status
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.privacy.rounding import digits_up
@@ -36,7 +36,9 @@ class Labels(Paid):
     values
         Shape (queries, labels); a withheld query is a row of -1.
     cost
-        Of the whole batch: withheld queries are charged like the others.
+        Of the whole batch: withheld queries are charged like the others, unless the aggregator stops early for them.
+    reserved
+        What the batch could have cost at most, if that is more; the guarantee speaks of it.
     mechanism
         Name and public parameters of the aggregator, as plain data.
     budget
@@ -52,6 +54,11 @@ class Labels(Paid):
     mechanism: Mapping[str, Any]
     budget: Budget | None = None
     seeded: bool = False
+    reserved: Cost | None = None
+
+    def __post_init__(self) -> None:
+        if self.reserved == self.cost:
+            object.__setattr__(self, "reserved", None)
 
     def to_record(self) -> dict[str, Any]:
         """Return everything but the payment as plain data that `from_record` reads back equal."""
@@ -62,6 +69,7 @@ class Labels(Paid):
             "mechanism": dict(self.mechanism),
             "budget": None if self.budget is None else asdict(self.budget),
             "seeded": self.seeded,
+            **({} if self.reserved is None else {"reserved": self.reserved.to_dict()}),
         }
 
     @classmethod
@@ -73,7 +81,13 @@ class Labels(Paid):
             mechanism=record["mechanism"],
             budget=None if record["budget"] is None else Budget(**record["budget"]),
             seeded=record["seeded"],
+            reserved=Cost.from_dict(record["reserved"]) if "reserved" in record else None,
         )
+
+    @property
+    def worst(self) -> Cost:
+        """What the batch could have cost at most."""
+        return self.reserved or self.cost
 
     @property
     def queries(self) -> int:
@@ -111,12 +125,12 @@ class Labels(Paid):
     def guarantee(self) -> str:
         """One sentence: epsilon, delta, queries, adjacency; the same whatever the labels."""
         return state_label_guarantee(
-            self.mechanism, cost=self.cost, budget=self.budget, queries=self.queries, seeded=self.seeded
+            self.mechanism, cost=self.worst, budget=self.budget, queries=self.queries, seeded=self.seeded
         )
 
     def stated(self) -> tuple[float, float]:
         """Return the epsilon and delta of the guarantee."""
-        return stated_epsilon_delta(self.cost, budget=self.budget, queries=self.queries)
+        return stated_epsilon_delta(self.worst, budget=self.budget, queries=self.queries)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """Return everything as plain data for JSON: the cost in a few values, or in full as `Cost.to_dict` writes it."""
@@ -135,6 +149,17 @@ class Labels(Paid):
             "seeded": self.seeded,
             **self.describe_payment(),
         }
+
+
+def mark_classes(winners: IntArray, labels: int) -> Int8Array:
+    r"""Return rows with a 1 for the class that won and 0 elsewhere.
+
+    Examples
+    --------
+    >>> mark_classes(np.array([2, 0]), 3).tolist()
+    [[0, 0, 1], [1, 0, 0]]
+    """
+    return np.equal(winners[:, None], np.arange(labels)).astype(np.int8)
 
 
 def label_rows(values: Int8Array) -> list[LabelRow]:

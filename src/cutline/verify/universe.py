@@ -1,8 +1,8 @@
 r"""Every small input of one kind, and every ordered pair of neighbours among them.
 
 A universe is named by a few public numbers and is only listed when a check runs, so that how many pairs there are is known
-before anything is enumerated. There are four: histograms over a few items; histograms with a bound on items per user; ballot
-boxes of a few teachers; and plain counts, which are the votes of more teachers than boxes can be listed for.
+before anything is enumerated. There are five: histograms over a few items; histograms with a bound on items per user; ballot
+boxes of a few teachers; plain counts, which are votes of more teachers than boxes can be listed for; and votes for one class.
 """
 
 from __future__ import annotations
@@ -250,6 +250,46 @@ class BallotBoxes(Universe):
         fewest = self.teachers if self.adjacency is Adjacency.REPLACE else 0
         ballots = list(product((0, 1), repeat=self.labels))
         return [box for n in range(fewest, self.teachers + 1) for box in combinations_with_replacement(ballots, n)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassVotes(Universe):
+    """All votes of that many teachers for one class each, or for none: counts whose sum is at most their number.
+
+    Under REPLACE one vote passes from any of these choices to any other; under ADD_REMOVE one vote comes or goes.
+    """
+
+    teachers: int
+    classes: int
+
+    @property
+    def size(self) -> int:
+        if self.adjacency is Adjacency.REPLACE:  # what neighbours share is any multiset of all choices but one
+            return comb(self.classes + self.teachers - 1, self.teachers - 1) * (self.classes + 1) * self.classes
+        return 2 * self.classes * comb(self.teachers - 1 + self.classes, self.classes)
+
+    def inputs(self) -> tuple[Any, ...]:
+        return tuple(np.array(votes, dtype=np.int64) for votes in self._votes())
+
+    def pairs(self) -> Pairs:
+        places = {votes: place for place, votes in enumerate(self._votes())}
+        steps = [tuple(int(c == at) for c in range(self.classes)) for at in range(self.classes)]
+        moves = [*steps, *(tuple(-s for s in step) for step in steps)]
+        if self.adjacency is Adjacency.REPLACE:
+            moves += [
+                tuple(a - b for a, b in zip(up, down, strict=True)) for up in steps for down in steps if up != down
+            ]
+        found = [
+            (place, places[other])
+            for votes, place in places.items()
+            for move in moves
+            if (other := tuple(n + m for n, m in zip(votes, move, strict=True))) in places
+        ]
+        first, second = (np.array(side, dtype=np.int64) for side in zip(*found, strict=True))
+        return first, second
+
+    def _votes(self) -> list[tuple[int, ...]]:
+        return [v for v in product(range(self.teachers + 1), repeat=self.classes) if sum(v) <= self.teachers]
 
 
 @lru_cache(maxsize=64)  # every aggregator is checked on the same boxes

@@ -24,6 +24,7 @@ from cutline.privacy import (
     Pure,
 )
 from cutline.privacy.curves.base import Profiled, known_kinds
+from cutline.privacy.curves.class_table import ClassTable
 from cutline.privacy.curves.gaussian import normal_profile
 from cutline.privacy.curves.pure import OneOrder
 from cutline.privacy.curves.weighted_table import WeightedTable
@@ -48,6 +49,7 @@ CURVES = [
     *(GaussianBit(sigma=s, offset=4.0, reach=1) for s in (1e6, 1e12)),
     *(BitTable.stability(order=a, rdp=r, delta=d) for a, r, d in ((8.0, 0.01, 1e-9), (60.0, 3.0, 1e-200), (2.0, 9.0, 0.5))),
     BitTable.voting(order=8.0, rdp=0.05, teachers=51),
+    *(ClassTable.build(order=a, rdp=r, votes=12, classes=c, moved=m) for a, r, c, m in ((8.0, 0.05, 5, 2), (2.0, 3.0, 2, 1))),
     *(WeightedTable.stability(order=a, rdp=r, delta=d) for a, r, d in ((8.0, 0.01, 1e-9), (2.0, 3.0, 0.1))),
 ]  # fmt: skip
 

@@ -59,6 +59,7 @@ class Aggregator(ABC):
     name: ClassVar[str]
     reference: ClassVar[str]  # key in docs/references.md
     cost_rule: ClassVar[str]  # how one query is charged, in a few words
+    one_class: ClassVar[bool] = False  # whether a query has one class for an answer, and every teacher one vote
     parameters: ClassVar[tuple[Parameter, ...]] = ()  # what `calibrate` takes besides the shared keywords
 
     teachers: int
@@ -151,7 +152,11 @@ class Aggregator(ABC):
     @property
     @abstractmethod
     def cost(self) -> Cost:
-        """The cost of one query, answered or not."""
+        """The cost of one query, of the dearest way that it can go."""
+
+    def cost_of(self, values: Int8Array) -> Cost:
+        """Return what ran for these labels: all of it, unless an aggregator shows in its labels that it stopped early."""
+        return len(values) * self.cost
 
     @abstractmethod
     def draw(self, votes: Votes, source: Source) -> Int8Array:
@@ -167,7 +172,8 @@ class Aggregator(ABC):
         values = self.draw(votes, source)
         return Labels(
             values=values,
-            cost=len(values) * self.cost,
+            cost=self.cost_of(values),
+            reserved=len(values) * self.cost,
             mechanism=self.describe(),
             budget=self.budget,
             seeded=source.seeded,
@@ -261,6 +267,14 @@ def double_quorum(teachers: int, quorum: float) -> int:
     (300, 150, 5)
     """
     return min(max(round(2 * quorum * teachers), 1), 2 * teachers - 1)
+
+
+def check_one_vote(aggregator: Aggregator) -> None:
+    """Raise if an aggregator of classes is told that a ballot may give more than one vote."""
+    if aggregator.limit != 1:
+        raise ParameterError(
+            f"{aggregator.name} takes one vote a teacher", f"limit={aggregator.limit}", "Leave limit=1."
+        )
 
 
 def moved_labels(labels: int, limit: int | None, adjacency: Adjacency) -> int:

@@ -17,7 +17,9 @@ from cutline.mechanisms.calibration import INSIDE, check_limits, follow_best_ord
 from cutline.mechanisms.planned import Search, settle_size
 from cutline.mechanisms.remembered import Public, remember
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
+from cutline.privacy.curves.base import Curve, Use
 from cutline.privacy.curves.bit_table import biases
+from cutline.privacy.curves.class_table import HASTES, ClassTable
 from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.adaptive import Round, adaptive
 from cutline.privacy.rules.rdp import best_order, rdp_within
@@ -30,6 +32,7 @@ _SURE = 0.95
 _SPENT = 1e-7
 _LONG_TABLE = 1500
 _FAILURE = 1e300
+CHECK_SHARE = Fraction(3, 20)  # of what a query may cost, where a check comes before the answer
 _HARDLY = 2.0**-50  # a chance at which a voting table ends
 
 
@@ -132,6 +135,64 @@ def stability_table(budget: Budget, limits: Filter | None) -> BitTable:
         each = fraction_down(Fraction(rdp) / budget.releases * Fraction(INSIDE))
         table = BitTable.stability(order=order, rdp=each, delta=table.values[0])
     return table
+
+
+@lru_cache(maxsize=64)
+def class_table(budget: Budget, limits: Filter | None, *, classes: int, votes: int, moved: int) -> ClassTable:
+    """Return the table of classes of which one draw per query spends the budget, at the order of the best voting table."""
+    build_classes = _hasten(votes=votes, classes=classes, moved=moved)
+
+    def build(order: float, rdp: float) -> ClassTable:
+        return build_classes(order, fraction_down(Fraction(rdp) / budget.releases * Fraction(INSIDE)))
+
+    return _spend_at_best_order(
+        budget,
+        limits,
+        build,
+        needed=lambda order, rdp: margin_needed(order, rdp / budget.releases),
+        total=lambda table: budget.releases * Cost.of(table, adjacency=Adjacency.REPLACE),
+    )
+
+
+@lru_cache(maxsize=64)
+def checked_class_table(
+    budget: Budget, limits: Filter | None, *, classes: int, votes: int, moved: int, agreeing: int
+) -> tuple[BitTable, ClassTable]:
+    """Return a voting table for the check, a `CHECK_SHARE` of the cost, and a table of classes for the answer."""
+    build_classes = _hasten(votes=votes, classes=classes, moved=moved)
+
+    def build(order: float, rdp: float) -> tuple[BitTable, ClassTable]:
+        each = Fraction(rdp) / budget.releases * Fraction(INSIDE)
+        first, rest = (fraction_down(each * part) for part in (CHECK_SHARE, 1 - CHECK_SHARE))
+        return BitTable.voting(order=order, rdp=first, teachers=agreeing), build_classes(order, rest)
+
+    def total(both: tuple[BitTable, ClassTable]) -> Cost:
+        return budget.releases * sum_costs(both)
+
+    return _spend_at_best_order(
+        budget, limits, build, needed=lambda order, rdp: margin_needed(order, rdp / budget.releases), total=total
+    )
+
+
+def _hasten(*, votes: int, classes: int, moved: int) -> Callable[[float, float], ClassTable]:
+    """Return what builds tables of classes: the first in several shapes, of which the sharpest is kept for the others."""
+    shape: list[float] = []
+
+    def build(order: float, rdp: float) -> ClassTable:
+        tables = {
+            haste: ClassTable.build(order=order, rdp=rdp, votes=votes, classes=classes, moved=moved, haste=haste)
+            for haste in shape or HASTES
+        }
+        best = max(tables, key=lambda haste: tables[haste].sharpness())
+        shape[:] = [best]
+        return tables[best]
+
+    return build
+
+
+def sum_costs(curves: tuple[Curve, ...], adjacency: Adjacency = Adjacency.REPLACE) -> Cost:
+    """Return the cost of one use of each curve."""
+    return Cost(adjacency=adjacency, uses=tuple(Use(curve=curve) for curve in curves))
 
 
 def _spend_at_best_order(

@@ -2,7 +2,7 @@ r"""Voting with Gaussian noise, the baselines of PATE: counts against a quorum o
 
 Where only a comparison is released no noise is ever made: with a quorum of half the teachers a label is a coin of bias
 ``Phi((n - T/2) / sigma)``, drawn exactly.
-The classes differ in what they charge: PATE for the whole vector of noisy counts, `BinaryVote` for the bits.
+The aggregators differ in what they charge: PATE for the whole vector of noisy counts, `BinaryVote` for the bits.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.base import Parameter
 from cutline.mechanisms.noise_laws import normal_law
-from cutline.pate.aggregators.base import Aggregator, Panel, Votes, double_quorum, moved_labels
+from cutline.pate.aggregators.base import Aggregator, Panel, Votes, check_one_vote, double_quorum, moved_labels
 from cutline.pate.aggregators.calibration import bit_precision, vector_precision
 from cutline.pate.aggregators.optimal_vote import CoinVote
 from cutline.pate.ballots import Ballots, check_powerset, count_powersets
-from cutline.pate.labels import LabelLaw
+from cutline.pate.labels import LabelLaw, mark_classes
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, GaussianBit
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.curves.gaussian_bit import in_deviations
@@ -222,16 +222,16 @@ class GNMax(NoisyMaxVote):
     name: ClassVar[str] = "gnmax"
     reference: ClassVar[str] = "PSM18"
     cost_rule: ClassVar[str] = "Gaussian vector of one vote"
+    one_class: ClassVar[bool] = True
 
     limit: int | None = 1
 
     def __post_init__(self) -> None:
         NoisyMaxVote.__post_init__(self)
-        if self.limit != 1:
-            raise ParameterError("gnmax takes one vote a teacher", f"limit={self.limit}", "Leave limit=1.")
+        check_one_vote(self)
 
     def rows(self, winners: IntArray) -> Int8Array:
-        return np.equal(winners[:, None], np.arange(self.labels)).astype(np.int8)
+        return mark_classes(winners, self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cutline.errors import ParameterError
 from cutline.pate.aggregators.base import Aggregator
+from cutline.pate.aggregators.class_vote import ClassVote
+from cutline.pate.aggregators.confident import ConfidentClassVote, ConfidentGNMax
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.pate.aggregators.stable_sets import StableConfident, StableMajority, StableTopKVote
@@ -18,6 +20,9 @@ AGGREGATORS: tuple[type[Aggregator], ...] = (
     PowersetVote,
     StableMajority,
     StableConfident,
+    ClassVote,
+    ConfidentClassVote,
+    ConfidentGNMax,
 )
 
 

@@ -9,7 +9,7 @@ inequality they must satisfy is proved in ball arithmetic when the table is buil
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -339,14 +339,7 @@ class CoinPairs:
         return np.where(np.isnan(bound), np.inf, bound)
 
     def _small(self, order: float) -> FloatArray:
-        excess, error = np.zeros_like(self.q), np.zeros_like(self.q)
-        for weight, x, expm1 in ((self.q, self.up, self.plain_up), (1 - self.q, self.down, self.plain_down)):
-            tilted, plain = np.expm1(order * x), order * expm1
-            excess += np.where(weight > 0, weight * np.maximum(tilted - plain, 0.0), 0.0)
-            # x itself is off by a few 2^-53 relative, which moves e^{a x} by about |a x| e^{a x} times that.
-            off = (2 + np.maximum(order * x, 0)) * np.abs(tilted) + 2 * np.abs(plain)
-            error += np.where(weight > 0, weight * off, 0.0)
-        return np.log1p(excess + _SLACK * (error + 4 * excess))
+        return log_of_sum(order, ((self.q, self.up, self.plain_up), (1 - self.q, self.down, self.plain_down)))
 
     def _large(self, order: float) -> FloatArray:
         log_q, log_not_q = np.log(self.q), np.log1p(-self.q)
@@ -354,6 +347,18 @@ class CoinPairs:
         # log q and order * up may cancel: the allowance is for what was added, not for the sum.
         added = np.abs(log_q) + np.abs(log_not_q) + order * (np.abs(self.up) + np.abs(self.down))
         return np.logaddexp(high, low) + 8 * _SLACK * (1 + np.where(np.isfinite(added), added, np.abs(high)))
+
+
+def log_of_sum(order: float, outcomes: Iterable[tuple[FloatArray, FloatArray, FloatArray]]) -> FloatArray:
+    """Bound ``ln sum_o q_o e^{a x_o}`` from above; an outcome is its chance q_o, its log-ratio x_o, and ``e^{x_o} - 1``."""
+    excess = error = np.zeros(1)
+    for weight, x, expm1 in outcomes:
+        tilted, plain = np.expm1(order * x), order * expm1
+        excess = excess + np.where(weight > 0, weight * np.maximum(tilted - plain, 0.0), 0.0)
+        # x itself is off by a few 2^-53 relative, which moves e^{a x} by about |a x| e^{a x} times that.
+        off = (2 + np.maximum(order * x, 0)) * np.abs(tilted) + 2 * np.abs(plain)
+        error = error + np.where(weight > 0, weight * off, 0.0)
+    return np.log1p(excess + _SLACK * (error + 4 * excess))
 
 
 class Coins(NamedTuple):

@@ -6,17 +6,16 @@ teachers leave distances little room, so claims that rest on them are also check
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from cutline.mechanisms.adaptive.choosers import Chooser, GapArgmax, GapExponential, Preference
 from cutline.mechanisms.adaptive.gap_tests import TableTest
 from cutline.pate.aggregators.base import Aggregator, Panel, double_quorum
+from cutline.pate.aggregators.confident import ConfidentClassVote
 from cutline.pate.aggregators.gaussian_votes import BinaryVote, GNMax, PateGaussian, PateTau, PowersetVote
 from cutline.pate.aggregators.optimal_vote import OptimalVote, phantom_teachers
 from cutline.pate.aggregators.stable_sets import (
@@ -30,11 +29,10 @@ from cutline.pate.aggregators.stable_sets import (
 from cutline.pate.labels import LabelLaw
 from cutline.privacy import Adjacency, BitTable
 from cutline.verify.check import Check, Subject
-from cutline.verify.suites.shared import Altered, Charged, UnderReplace, fails
+from cutline.verify.suites.aggregators import classes
+from cutline.verify.suites.aggregators.on_ballots import Ballots, Build, OnBallots, charged, make_panel
+from cutline.verify.suites.shared import Charged, UnderReplace, fails
 from cutline.verify.universe import BallotBoxes, Counts, Universe
-
-Build: TypeAlias = Callable[[Panel], Aggregator]
-Ballots: TypeAlias = Any  # an array (ballots, 1, labels), of the universe's making
 
 _SIGMA = 1.1
 _EM = GapExponential(epsilon=1.5)
@@ -76,6 +74,7 @@ _VARIANTS: dict[str, dict[str, Build]] = {
         " em": lambda panel: _stable(StableConfident, _EM, panel),
         " argmax": lambda panel: _stable(StableConfident, GapArgmax(), panel),
     },
+    **classes.VARIANTS,
 }
 # The variants that are checked on counts too.
 _ON_COUNTS: dict[str, tuple[str, ...]] = {
@@ -90,20 +89,18 @@ _ON_COUNTS: dict[str, tuple[str, ...]] = {
 def checks(name: str) -> list[Check]:
     """Return all checks of the aggregator of that name."""
     first, *others = _VARIANTS[name]
-    on_ballots = [(first, _panel(t, c, a)) for a in Adjacency for t in (1, 2, 3, 4) for c in (1, 2, 3)]
-    on_ballots += [(other, _panel(t, 3, a)) for other in others for a in Adjacency for t in (3, 4)]
+    on_ballots = [(first, make_panel(t, c, a)) for a in Adjacency for t in (1, 2, 3, 4) for c in (1, 2, 3)]
+    on_ballots += [(other, make_panel(t, 3, a)) for other in others for a in Adjacency for t in (3, 4)]
     variants = _ON_COUNTS.get(name, ())
-    on_counts = [(v, _panel(t, c, a)) for v in variants for a in Adjacency for t, c in ((16, 2), (6, 3))]
+    on_counts = [(v, make_panel(t, c, a)) for v in variants for a in Adjacency for t, c in ((16, 2), (6, 3))]
     return [
         *(_holds(name, words, panel, on_ballots=True) for words, panel in on_ballots),
         *(_holds(name, words, panel, on_ballots=False) for words, panel in on_counts),
         *_quorums(name),
+        *classes.on_class_votes(name),
         *_controls(name),
+        *classes.controls_on_class_votes(name),
     ]
-
-
-def _panel(teachers: int, labels: int, adjacency: Adjacency) -> Panel:
-    return Panel(teachers=teachers, labels=labels, adjacency=adjacency)
 
 
 def _quorums(name: str) -> list[Check]:
@@ -111,10 +108,14 @@ def _quorums(name: str) -> list[Check]:
     first, build = next(iter(_VARIANTS[name].items()))
     found = []
     for adjacency, doubled in product(Adjacency, (1, 2, 3, 5, 6, 7)):
-        panel, quorum = _panel(4, 2, adjacency), doubled / 8
+        panel, quorum = make_panel(4, 2, adjacency), doubled / 8
         right = build(panel)
         if "quorum" in {parameter.name for parameter in right.parameters}:
-            vote = _optimal(panel, quorum=quorum) if name == OptimalVote.name else replace(right, quorum=quorum)
+            vote = replace(right, quorum=quorum)
+            if name == OptimalVote.name:
+                vote = _optimal(panel, quorum=quorum)
+            if name == ConfidentClassVote.name:
+                vote = classes.confident_class_vote(panel, quorum=quorum)
             found.append(_check(f"{first} quorum {quorum:g}", panel, vote, on_ballots=True))
     return found
 
@@ -140,7 +141,7 @@ def _controls(name: str) -> list[Check]:
     """Return the negative controls of the aggregator of that name, each under the relation it claims."""
     found = []
     for words, subject in _wrong().get(name, {}).items():
-        universe: Universe = BallotBoxes(**_panel(4, 3, subject.cost.adjacency))
+        universe: Universe = BallotBoxes(**make_panel(4, 3, subject.cost.adjacency))
         if isinstance(subject, Aggregator):
             universe = Counts(items=subject.labels, largest=subject.teachers, adjacency=subject.adjacency)
         found.append(fails(f"{name}, {words}", name, subject, universe))
@@ -150,7 +151,7 @@ def _controls(name: str) -> list[Check]:
 @lru_cache(maxsize=1)
 def _wrong() -> dict[str, dict[str, Subject]]:
     """Return what must fail, by the aggregator it is a control of, each at parameters under which it does."""
-    adds, replaces = (_panel(4, 3, adjacency) for adjacency in Adjacency)
+    adds, replaces = (make_panel(4, 3, adjacency) for adjacency in Adjacency)
 
     def under_replace(name: str, words: str) -> Subject:
         return UnderReplace(subject=OnBallots(subject=_VARIANTS[name][words](adds)))
@@ -164,8 +165,8 @@ def _wrong() -> dict[str, dict[str, Subject]]:
             "a quorum of the ballots that came": WanderingMiddle(subject=_optimal(adds, limit=1, quorum=0.25)),
             "table rounded to 1": _rounded(steep, near=0.05),
             "a limit of 1 charged once under replace": UnderReplace(subject=OnBallots(subject=limited)),
-            "ballots beyond the limit": _charged(free, _optimal(replaces, limit=1)),
-            "all labels charged as one": _charged(free, _optimal(_panel(4, 1, Adjacency.REPLACE))),
+            "ballots beyond the limit": charged(free, _optimal(replaces, limit=1)),
+            "all labels charged as one": charged(free, _optimal(make_panel(4, 1, Adjacency.REPLACE))),
         },
         StableTopKVote.name: {
             "the paper's constants under replace": under_replace(StableTopKVote.name, " em"),
@@ -180,36 +181,17 @@ def _wrong() -> dict[str, dict[str, Subject]]:
             "distance without its minus 1": CarelessMajority(subject=majority),
         },
         StableConfident.name: {  # on counts: four teachers do not show it
-            "one-way constants under add-remove": _stable(OneWayConfident, _EM, _panel(16, 2, Adjacency.ADD_REMOVE))
+            "one-way constants under add-remove": _stable(OneWayConfident, _EM, make_panel(16, 2, Adjacency.ADD_REMOVE))
         },
+        **classes.wrong(),
     }
-
-
-def _charged(aggregator: Aggregator, claimed: Aggregator) -> Charged:
-    return Charged(subject=OnBallots(subject=aggregator), charge=claimed.cost)
 
 
 def _rounded(right: OptimalVote | StableMajority, *, near: float) -> Charged:
     """Round the upper end of the table to exactly 1, and charge the table it was built from."""
     values = np.asarray(right.table.values)
     table = BitTable(values=tuple(np.where(values > 1 - near, 1.0, values).tolist()), start=right.table.start)
-    return _charged(replace(right, table=table), right)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnBallots(Altered):
-    """An aggregator on the ballots of one query."""
-
-    subject: Aggregator
-
-    def law(self, ballots: Ballots, /) -> LabelLaw:
-        return _law_of_votes(self.subject, tuple(self.subject.tally(ballots)[0].tolist()))
-
-
-@lru_cache(maxsize=1 << 13)
-def _law_of_votes(aggregator: Aggregator, votes: tuple[int, ...]) -> LabelLaw:
-    """Return the law of counts; many ballot boxes have the same."""
-    return aggregator.law(np.array(votes, dtype=np.int64))
+    return charged(replace(right, table=table), right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
