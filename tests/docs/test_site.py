@@ -126,3 +126,16 @@ def test_links_of_pages_outside_the_site_lead_somewhere(page):
         if place:
             headings = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), flags=re.MULTILINE)
             assert place in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}, link
+
+
+def test_the_readme_is_read_on_a_screen_of_120_columns():
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert [line for line in lines if len(line) >= 120] == []
+
+
+def test_every_registered_mechanism_is_on_its_page():
+    from cutline.mechanisms import MECHANISMS
+
+    page = (ROOT / "docs/mechanisms.md").read_text("utf-8")
+    listed = set(re.findall(r"`([a-z-]+)`", "".join(line for line in page.splitlines() if line.startswith("| `"))))
+    assert {kind.name for kind in MECHANISMS} <= listed
