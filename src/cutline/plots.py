@@ -1,4 +1,4 @@
-r"""Three figures: a release with its public curves, a budget burning down, and the demonstration with its made-up truth.
+r"""Four figures: a release, a table of releases, a budget burning down, and the demonstration with its made-up truth.
 
 `plot_release` draws public things only. Figures are built without pyplot, so nothing global changes and no display is
 needed; the extension (.png or .svg) tells the format.
@@ -9,31 +9,35 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cutline.arrays import FloatArray, IntArray
-from cutline.errors import CutlineError, ParameterError
+from cutline.errors import ParameterError
 from cutline.extras import require
+from cutline.fonts import families, legible
+from cutline.gap_curve import GapChance, gap_chance
+from cutline.grouped import GroupedRelease
 from cutline.histogram import OpenHistogram
-from cutline.mechanisms import Mechanism, mechanism
-from cutline.mechanisms.one_gap import one_gap
 from cutline.release import Release
 
 if TYPE_CHECKING:
     from cutline.ledger import Account
 
+Target: TypeAlias = str | os.PathLike[str] | IO[bytes]  # where a figure goes
+Write: TypeAlias = Callable[[str], str]  # how a name is written in it
+
+_SOFT = "#59636e"
 _BLUE, _ORANGE, _GREY, _INK = "#1f5fa8", "#d9822b", "#c3c9d1", "#22272e"
 _NAMES_PER_COLUMN, _MOST_NAMES = 20, 40
 _MOST_DOTS = 60
+_MOST_PANELS, _IN_PANEL = 24, 8
 _STYLE = {
-    "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.edgecolor": "#8a929c",
     "axes.labelcolor": _INK,
@@ -54,25 +58,72 @@ def load_matplotlib() -> None:
     require("matplotlib.backends.backend_agg", extra="plots", purpose="a figure")
 
 
-def plot_release(release: Release, path: str | os.PathLike[str]) -> None:
-    """Draw what was released and, beside it, how large a gap the mechanism needs to see, into a .png or .svg file.
+def plot_release(release: Release, path: Target) -> None:
+    """Draw what was released into a .png or .svg file, or as PNG into a binary file that is open.
 
-    Nothing private is drawn: the set in item order (or that it was withheld), and curves that follow from the
-    mechanism's public parameters.
+    With counts: bars with their error. Otherwise the set, and beside it how large a gap the mechanism needs to see. The cut is
+    shown where the mechanism found it. Nothing private is drawn: what went out, and curves that follow from public parameters.
     """
-    curves = _gap_chances(release)
-    with _figure(path, _what(release), release.guarantee, size=(11, 5.6)) as figure:
-        if curves:
+    listed = release.listed() or []
+    curve = None if release.counts else gap_chance(release)
+    names = [str(item) for item in listed[:_MOST_NAMES]]
+    write = _writer(path, names)
+    with _figure(path, _what(release), release.guarantee, names=names, size=(11, 5.6)) as figure:
+        if release.counts:
+            rows = min(len(listed), _MOST_NAMES)
+            figure.set_size_inches(11, max(5.6, 2.2 + 0.26 * rows))
+            height = figure.get_size_inches()[1]
+            axes = figure.add_axes((0.3, 0.7 / height, 0.65, 1 - 2.1 / height))
+            _draw_bars(axes, release, write)
+            return
+        if curve is not None:
             left, right = figure.add_gridspec(
                 1, 2, left=0.04, right=0.97, top=0.765, bottom=0.13, wspace=0.16, width_ratios=(0.8, 1)
             ).subplots()
-            _draw_curves(right, curves)
+            _draw_curve(right, curve)
         else:
             left = figure.add_axes((0.04, 0.05, 0.92, 0.715))
-        _draw_set(left, release)
+        _draw_set(left, release, write)
 
 
-def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[str]) -> None:
+def plot_table(table: GroupedRelease, path: Target) -> None:
+    """Draw a table of releases as a grid of small figures, one a group, at most 24 of them."""
+    shown = list(table.releases.items())[:_MOST_PANELS]
+    columns = min(4, len(shown))
+    rows = -(-len(shown) // columns)
+    names = [str(text) for group, release in shown for text in (group, *(release.listed() or [])[:_IN_PANEL])]
+    released = sum(bool(release.items) for release in table.releases.values())
+    title = f"The top by {table.by}: {released} of {len(table.releases)} groups released"
+    counted = any(release.counts for _, release in shown)
+    longest = max(1, *(min(len(release.items or ()), _IN_PANEL) for _, release in shown))
+    head, panel = 1.75, 0.55 + 0.24 * longest + (0.3 if counted else 0.0)
+    size, write = (11.0, head + panel * rows), _writer(path, names)
+    with _figure(path, title, table.guarantee, names=names, size=size) as figure:
+        grid = figure.add_gridspec(
+            rows,
+            columns,
+            left=0.14 if counted else 0.04,
+            right=0.98,
+            top=1 - (head - 0.15) / size[1],
+            bottom=0.4 / size[1],
+            hspace=0.75 / (panel - 0.5),
+            wspace=0.95 if counted else 0.12,
+        )
+        for place, (group, release) in enumerate(shown):
+            axes = figure.add_subplot(grid[divmod(place, columns)])
+            if release.counts:
+                _draw_bars(axes, release, write, most=_IN_PANEL, rows=longest)
+            else:
+                _draw_names(axes, release, write, rows=longest)
+            axes.set_title(
+                _short(write(str(group)), 28), fontsize=10.5, loc="left", fontweight="bold", parse_math=False
+            )
+        if len(table.releases) > len(shown):
+            more = f"… and {len(table.releases) - len(shown)} more groups"
+            figure.text(0.98, 0.012, more, fontsize=9.2, color=_SOFT, ha="right")
+
+
+def plot_demo(counts: OpenHistogram, release: Release, path: Target) -> None:
     """Draw true counts by rank with the released set and the gap under it; the counts must be made up, not anybody's."""
     values = counts.counts[: max(40, min(2 * release.k, counts.max_k))]
     cut = release.k or int(counts.gaps(counts.max_k).argmax()) + 1
@@ -91,15 +142,15 @@ def plot_demo(counts: OpenHistogram, release: Release, path: str | os.PathLike[s
             _draw_cut(axes, cut, int(values[cut - 1]), int(values[cut]), release)
 
 
-def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]], path: str | os.PathLike[str]) -> None:
+def plot_burn_down(account: Account, points: Sequence[tuple[str, float, float]], path: Target) -> None:
     """Draw what was left of a dataset's two limits after every entry of its ledger, all of it public.
 
     ``points`` are what `cutline.Ledger.burn_down` returns: time, percent left of the Rényi limit and of the delta limit.
     """
     times = [datetime.fromisoformat(at) for at, _, _ in points]
     left = f"{account.remaining_releases} of {account.budget.releases} releases left"
-    title = f"Budget of {_plain(account.dataset)}: {left if account.closed is None else 'closed'}"
-    with _figure(path, title, _plain(account.guarantee)) as figure:
+    title = f"Budget of {account.dataset}: {left if account.closed is None else 'closed'}"
+    with _figure(path, title, account.guarantee) as figure:
         axes = figure.add_axes((0.08, 0.14, 0.89, 0.62))
         # The two often fall together: a thin dashed line on a wide one shows both.
         rdp, delta = [point[1] for point in points], [point[2] for point in points]
@@ -132,127 +183,182 @@ def _draw_cut(axes: Any, cut: int, above: int, below: int, release: Release) -> 
 def _what(release: Release) -> str:
     if release.items is None:
         return "Withheld" if not release.k else f"Withheld at k = {release.k}"
-    return f"The top {release.k}"
+    if not release.items:
+        return "Empty"
+    if not release.k:
+        return f"{len(release.items)} items with many users"
+    return f"The top {release.k}" if len(release.items) == release.k else f"{len(release.items)} of the top {release.k}"
 
 
-def _draw_set(axes: Any, release: Release) -> None:
+def _draw_set(axes: Any, release: Release, write: Write) -> None:
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     listed = release.listed()
-    if listed is None:
-        axes.text(0.5, 0.58, "withheld", fontsize=26, color="#8a929c", ha="center")
-        axes.text(0.5, 0.50, "The set did not pass the stability test;\nno item is shown.", ha="center", va="top")
+    if not listed:
+        word = str(release.status)
+        axes.text(0.5, 0.58, word, fontsize=26, color="#8a929c", ha="center")
+        axes.text(0.5, 0.50, textwrap.fill(f"{release.why} No item is shown.", 52), ha="center", va="top")
         return
     order = "in their released order" if isinstance(release.items, tuple) else "in item order: ranks are not released"
-    axes.text(0, 1, order, fontsize=9.2, color="#59636e", va="top")
-    names = [_label(item, release) for item in listed[:_MOST_NAMES]]
+    axes.text(0, 1, order, fontsize=9.2, color=_SOFT, va="top")
+    names = [write(str(item)) for item in listed[:_MOST_NAMES]]
     if len(listed) > _MOST_NAMES:
         names[-1] = f"… and {len(listed) - _MOST_NAMES + 1} more"
     columns = max(1, -(-len(names) // _NAMES_PER_COLUMN))
-    rows = max(12, -(-len(names) // columns))
+    each = -(-len(names) // columns)
+    rows = max(13, each + 1)
     longest = 46 if columns == 1 else 22
     for i, name in enumerate(names):
-        column, row = divmod(i, -(-len(names) // columns))
-        short = name if len(name) <= longest else name[: longest - 1] + "…"
+        column, row = divmod(i, each)
+        short = _short(name, longest)
         axes.text(column / columns, 0.93 - row * 0.94 / rows, f"•  {short}", va="top", parse_math=False)
+    if _found_cut(release):
+        height = 0.93 - each * 0.94 / rows - 0.005
+        axes.plot([0, 1], [height, height], color=_ORANGE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False)
+        axes.text(1, height - 0.012, _cut_in_words(release), color=_ORANGE, fontsize=9.2, ha="right", va="top")
+
+
+def _draw_names(axes: Any, release: Release, write: Write, *, rows: int) -> None:
+    """Draw the items of one group without counts, or what became of it."""
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(rows + 0.2, -0.4)
+    listed = release.listed()
+    if not listed:
+        axes.text(0, 0, str(release.status), color="#8a929c", va="top", fontsize=12)
+        return
+    for row, item in enumerate(listed[:_IN_PANEL]):
+        last = row == _IN_PANEL - 1 and len(listed) > _IN_PANEL
+        name = f"… and {len(listed) - row} more" if last else f"•  {_short(write(str(item)), 26)}"
+        axes.text(0, row, name, va="top", fontsize=9.2, parse_math=False)
+    if _found_cut(release) and len(listed) <= _IN_PANEL:
+        at = len(listed) + 0.1
+        axes.plot([0, 0.9], [at, at], color=_ORANGE, linewidth=1.4, linestyle=(0, (5, 3)))
+
+
+def _draw_bars(axes: Any, release: Release, write: Write, *, most: int = _MOST_NAMES, rows: int | None = None) -> None:
+    """Draw noisy counts as bars from the top down, with what each may be off by, and the cut below the last.
+
+    ``rows`` is how many there is room for in a panel that is one of several.
+    """
+    error, counts, small = release.count_error, release.counts or {}, rows is not None
+    listed = (release.listed() or [])[:most]
+    more = len(release.items or ()) - len(listed)
+    values = [max(0, counts[item]) for item in listed]
+    intervals = [
+        (value, value) if error is None else error.interval(counts[item])
+        for value, item in zip(values, listed, strict=True)
+    ]
+    off = [[value - low, high - value] for value, (low, high) in zip(values, intervals, strict=True)]
+    places = np.arange(len(listed))
+    axes.barh(places, values, height=0.68, color=_BLUE, zorder=2)
+    axes.errorbar(values, places, xerr=np.transpose(off), fmt="none", ecolor=_INK, elinewidth=1.1, capsize=3, zorder=3)
+    labels = [_short(write(str(item)), 15 if small else 36) for item in listed]
+    axes.set_yticks(places, labels, parse_math=False, fontsize=8.5 if small else 10)
+    axes.set_xlim(0, 1.06 * max(high for _, high in intervals) or 1)
+    axes.set_ylim((rows or len(listed)) - 0.1 + (0 if small else 0.3), -0.6)
+    axes.xaxis.set_major_formatter(_thousands)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    of = dict(release.mechanism.get("counts") or {}).get("of", "users")
+    if small:
+        axes.xaxis.set_major_locator(_few_ticks())
+        axes.tick_params(axis="x", labelsize=8)
+    else:
+        axes.set_xlabel(f"{of}, noisy; the lines cover the true count 95 times in 100")
+    at = {"transform": axes.get_yaxis_transform(), "fontsize": 9.2, "ha": "right", "va": "top"}
+    if _found_cut(release) and not more:
+        axes.axhline(len(listed) - 0.45, color=_ORANGE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False)
+        axes.text(1, len(listed) - 0.38, "" if small else _cut_in_words(release), color=_ORANGE, **at)
+    elif more:
+        axes.text(1, len(listed) - 0.45, f"… and {more} more", color=_SOFT, **at)
+
+
+def _found_cut(release: Release) -> bool:
+    """Say whether the mechanism itself found where the top ends."""
+    return bool(release.items) and release.k > 0 and "k" not in release.mechanism
+
+
+def _cut_in_words(release: Release) -> str:
+    return f"the top ends here: k = {release.k} was found"
 
 
 def _plain(item: object) -> str:
     return "".join(c if c.isprintable() else "?" for c in str(item))
 
 
-def _label(item: object, release: Release) -> str:
-    name = _plain(item)
-    return name if release.counts is None else f"{name}: {release.counts[item]:,}"
+def _short(name: str, longest: int) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapChances:
-    """How likely a mechanism is to release against the size of a lone gap, and the smallest gap at which it is 0.9."""
-
-    name: str
-    gaps: IntArray
-    chances: FloatArray
-    needed: int
-
-
-def _gap_chances(release: Release) -> list[GapChances]:
-    """Return the curves of this mechanism and of the paper's at the same budget, or none if they cannot be known."""
-    if release.budget is None or "max_k" not in release.mechanism or "hint" in release.mechanism:
-        return []  # a hint comes with a ledger, whose limits the release does not know
-    kind = mechanism(release.mechanism["name"])
-    public = {name: value for name, value in release.mechanism.items() if kind.accepts(name)}
-    max_k = int(release.mechanism["max_k"])
-    wishes = {k: v for k, v in public.items() if k in ("max_k", "min_k", "target", "weight", "clip")}
-    shared: dict[str, Any] = {"adjacency": release.cost.adjacency}
-    try:
-        own = kind.calibrate(release.budget, **shared, **public)
-        if own.cost != (release.reserved or release.cost):  # built from parameters, not from the budget
-            return []
-        paper = mechanism("stable-top-k").calibrate(release.budget, **shared, **wishes, test="paper")
-        cut = public.get("k") or public.get("target") or public.get("min_k") or 1
-        drawn = {"this release": own} | ({} if own.cost == paper.cost else {"the paper's mechanism": paper})
-        needed = {name: one_gap(each.chance, max_k=max_k, k=cut) for name, each in drawn.items()}
-        farthest = min(int(2.4 * max(needed.values())), 1 << 20)
-        marked = [gap for gap in needed.values() if gap < farthest]
-        gaps = np.unique(np.append(np.linspace(1, farthest, 121).astype(int), marked))
-        chances = {name: np.array([_chance(each, cut, g, max_k=max_k) for g in gaps]) for name, each in drawn.items()}
-        return [GapChances(name=name, gaps=gaps, chances=chances[name], needed=needed[name]) for name in drawn]
-    except CutlineError:  # built by hand from parts that no budget would give
-        return []
-
-
-def _chance(mechanism: Mechanism, cut: int, gap: int, *, max_k: int) -> float:
-    """Return the exact chance that exactly the items above a lone gap are released."""
-    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=max_k)
-    return float(mechanism.chance(histogram, cut))
-
-
-def _draw_curves(axes: Any, curves: list[GapChances]) -> None:
+def _draw_curve(axes: Any, curve: GapChance) -> None:
     axes.set_title("What the mechanism can see (public, no data)", fontsize=10.5, loc="left", pad=10)
-    styles = ({"color": _BLUE, "linewidth": 2.4}, {"color": _ORANGE, "linewidth": 1.8, "linestyle": (0, (5, 2))})
-    for curve, style in zip(curves, styles, strict=False):
-        label = f"{curve.name}:\n90 % at a gap of {curve.needed:,}"
-        axes.plot(curve.gaps, curve.chances, label=label, **style)
-        at = curve.chances[np.searchsorted(curve.gaps, curve.needed)] if curve.needed <= curve.gaps[-1] else None
-        if at is not None:
-            axes.plot([curve.needed], [at], marker="o", markersize=6, color=style["color"], markeredgecolor="white")
+    axes.plot(curve.gaps, curve.chances, color=_BLUE, linewidth=2.4, label=f"90 % at a gap of {curve.needed:,}")
+    if curve.needed <= curve.gaps[-1]:
+        at = curve.chances[np.searchsorted(curve.gaps, curve.needed)]
+        axes.plot([curve.needed], [at], marker="o", markersize=6, color=_BLUE, markeredgecolor="white")
     axes.axhline(0.9, color="#aab2bc", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
     axes.set_ylim(0, 1.03)
-    axes.set_xlim(0, curves[0].gaps[-1])
+    axes.set_xlim(0, curve.gaps[-1])
     axes.xaxis.set_major_formatter(_thousands)
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_xlabel("gap between the set and the rest, in users (all other gaps 0)")
     axes.set_ylabel("chance that exactly this set is released")
     axes.grid()
-    axes.legend(loc="center right", frameon=False, fontsize=9.2, labelspacing=1.0, borderaxespad=0.2)
+    axes.legend(loc="center right", frameon=False, fontsize=9.2, borderaxespad=0.2)
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(3)
 
 
 def _thousands(value: float, _: object) -> str:
     return f"{value:,.0f}"
 
 
-@contextmanager
-def _figure(
-    path: str | os.PathLike[str], title: str, sentence: str, *, size: tuple[float, float] = (10, 5.2)
-) -> Iterator[Any]:
-    """Yield a figure with its title and the sentence under it; save it after the body."""
-    target = Path(path)
-    suffix = target.suffix.lower().removeprefix(".")
+def _suffix(path: Target) -> str:
+    """Return the format of a figure, or refuse another than the two; an open file takes PNG. Then there is matplotlib, too."""
+    suffix = Path(path).suffix.lower().removeprefix(".") if isinstance(path, str | os.PathLike) else "png"
     if suffix not in ("png", "svg"):
         raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try release.png.")
     load_matplotlib()
+    return suffix
+
+
+def _writer(path: Target, names: Sequence[str]) -> Write:
+    """Return what writes a name in a figure: as text for SVG, and with letters that can be drawn for PNG."""
+    if _suffix(path) == "svg":
+        return _plain
+    fonts = families(map(_plain, names))
+    return lambda text: legible(_plain(text), fonts)
+
+
+@contextmanager
+def _figure(
+    path: Target, title: str, sentence: str, *, names: Sequence[str] = (), size: tuple[float, float] = (10, 5.2)
+) -> Iterator[Any]:
+    """Yield a figure with its title and the sentence under it, in fonts that have the names' letters; save it at last."""
+    suffix, write = _suffix(path), _writer(path, (title, sentence))
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):
+    fonts = families(map(_plain, (title, sentence, *names)))
+    with matplotlib.rc_context({**_STYLE, "font.family": fonts}), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing", UserWarning
+        )  # an SVG file holds text, which its viewer draws
         figure = Figure(figsize=size, dpi=150, facecolor="white")
         FigureCanvasAgg(figure)
-        # parse_math off: a dollar sign in a name is a dollar sign.
-        figure.text(0.04, 0.955, title, fontsize=15, fontweight="bold", va="top", parse_math=False)
-        words = textwrap.fill(sentence, 125)
-        figure.text(0.04, 0.895, words, fontsize=9.2, color="#59636e", va="top", linespacing=1.35, parse_math=False)
+        # parse_math off: a dollar sign in a name is a dollar sign. Distances are from the top, whatever the size becomes.
+        head = figure.text(0.04, 1, write(title), fontsize=15, fontweight="bold", va="top", parse_math=False)
+        words = textwrap.fill(write(sentence), 125)
+        body = figure.text(0.04, 1, words, fontsize=9.2, color=_SOFT, va="top", linespacing=1.35, parse_math=False)
         yield figure
-        figure.savefig(target, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
+        height = figure.get_size_inches()[1]
+        head.set_y(1 - 0.24 / height)
+        body.set_y(1 - 0.56 / height)
+        figure.savefig(path, format=suffix, metadata={"Date": None} if suffix == "svg" else None)

@@ -66,7 +66,7 @@ def test_a_table_is_charged_once_for_the_groups_one_user_touches(run, log, days,
         (("--groups", "days.txt"), "Pass --by COL"),
         (("--by", "day", "--groups", "missing.txt"), "must be a readable file"),
         (("--by", "day", "--groups", "DAYS", "--adjacency", "replace"), "Take add-remove"),
-        (("--by", "day", "--groups", "DAYS", "--plot", "a.png"), "not a table"),
+        (("--by", "day", "--groups", "DAYS", "--plot", "a.pdf"), "must end in .png or .svg"),
         (("--by", "month", "--groups", "DAYS"), "month"),
     ],
 )

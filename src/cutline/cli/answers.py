@@ -47,7 +47,7 @@ def answer(
     entry: Annotated[int, typer.Argument(metavar="ID", help="The entry, as `top` and the history name it.")],
     books: Books,
     require: o.Require = None,
-    plot: o.Plot = None,
+    plot: o.PlotOrShow = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
 ) -> None:
@@ -62,16 +62,17 @@ def answer(
     from cutline.cli.files import check_plot
     from cutline.cli.show import publish
     from cutline.errors import ParameterError
+    from cutline.grouped import GroupedRelease
     from cutline.ledger import Ledger
     from cutline.release import Release
 
     if plot is not None:
-        check_plot(plot)
+        check_plot(plot, as_json=as_json)
     with Ledger(books) as opened:
         found = opened.answer(entry)
         kept = read_answer(found).with_account(opened.show(found.dataset).to_dict(), entry=entry)
-    if plot is not None and not isinstance(kept, Release):
-        raise ParameterError("a figure shows one release", "--plot with a table or labels", "Leave --plot out.")
+    if plot is not None and not isinstance(kept, Release | GroupedRelease):
+        raise ParameterError("a figure shows a release or a table of them", "--plot with labels", "Leave --plot out.")
     header = str((found.question or {}).get("item") or "item")
     publish(kept, header=header, ledger=books, plot=plot, as_json=as_json, full=full, require=require)
 

@@ -16,10 +16,14 @@ from cutline.histogram import Item
 _FIGURES = (".png", ".svg")
 
 
-def check_plot(path: Path) -> None:
-    """Refuse a figure that could not be written; after the release it would be too late."""
+def check_plot(path: Path, *, as_json: bool = True) -> None:
+    """Refuse a figure that could not be written; after the release it would be too late. ``-`` is the terminal, for text."""
+    if str(path) == "-" and not as_json:
+        return
     if path.suffix.lower() not in _FIGURES:
-        raise ParameterError("a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png.")
+        raise ParameterError(
+            "a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png, or --plot - without --json."
+        )
     try:
         writable = not path.is_dir() and os.access(path if path.exists() else path.absolute().parent, os.W_OK)
     except (OSError, ValueError):  # a name that is too long

@@ -20,6 +20,10 @@ Require = Annotated[
     typer.Option(help="Exit with 3 unless all items went out (released), or any at all (partial)."),
 ]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg.")]
+PlotOrShow = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Also draw a figure: .png or .svg, or - for this terminal."),
+]
 Mechanism = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Which mechanism to take.  [default: stable-top-k; with --k by its size]"),

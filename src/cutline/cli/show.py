@@ -133,10 +133,22 @@ def publish(
     assert isinstance(answer, Paid)  # noqa: S101 - nothing else is paid for
 
     def draw(path: Path) -> None:
-        from cutline.plots import plot_release
+        from cutline.plots import plot_release, plot_table
 
-        assert isinstance(answer, Release)  # noqa: S101 - a figure of a table is refused before
-        plot_release(answer, path)
+        if isinstance(answer, GroupedRelease):
+            plot_table(answer, path)
+        elif isinstance(answer, Release):
+            plot_release(answer, path)
+
+    def show() -> None:
+        print_answer(answer, header=header)
+        if in_terminal:
+            from cutline.cli.text_figure import print_figure
+
+            results().print()
+            print_figure(results(), answer)
+
+    in_terminal = plot is not None and str(plot) == "-"
 
     place = "Without a ledger it is not kept, and asking again is another release."
     if unsettled is not None:
@@ -145,9 +157,9 @@ def publish(
         place = f"It is paid for and kept: `{recall(answer.entry, ledger)}` prints it again."
     deliver(
         answer.to_dict(full=full) | {"unsettled": unsettled and unsettled.to_dict()} | dict(instead),
-        lambda: print_answer(answer, header=header),
+        show,
         as_json=as_json,
-        plot=plot,
+        plot=None if in_terminal else plot,
         draw=draw,
         unsettled=unsettled,
         kept=place,

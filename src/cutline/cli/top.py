@@ -109,7 +109,7 @@ def top(
     data_version: o.DataVersion = None,
     fresh: o.Fresh = False,
     require: o.Require = None,
-    plot: o.Plot = None,
+    plot: o.PlotOrShow = None,
     as_json: o.AsJson = False,
     full: o.Full = False,
 ) -> None:
@@ -131,8 +131,8 @@ def top(
     from cutline.release import Release
 
     if plot is not None:
-        check_plot(plot)
-    _check_groups(by, groups, max_groups_per_user, plot)
+        check_plot(plot, as_json=as_json)
+    _check_groups(by, groups, max_groups_per_user)
 
     def listed(path: Path, what: str, column: str, named: str | None) -> list[Item]:
         return type_list(log, read_list(path, what, column=named, usual=column), column=column, format=format)
@@ -194,8 +194,8 @@ def top(
     )
 
 
-def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: Path | None) -> None:
-    """Raise if only one of --by and --groups is given, or a figure of a table is asked for."""
+def _check_groups(by: str | None, groups: Path | None, most: int | None) -> None:
+    """Raise if only one of --by and --groups is given."""
     from cutline.errors import ParameterError
 
     if by is None and (groups is not None or most is not None):
@@ -206,5 +206,3 @@ def _check_groups(by: str | None, groups: Path | None, most: int | None, plot: P
             f"--by {by} without --groups",
             "List them in a file: --groups days.txt.",
         )
-    if by is not None and plot is not None:
-        raise ParameterError("a figure shows one release, not a table", "--plot with --by", "Leave --plot out.")
