@@ -16,11 +16,12 @@ settings.load_profile("cutline")
 
 
 class OneSpark(LoadScopeScheduling):
-    """Give tests out one by one, but all that need Spark, or the site, to one worker: both are dear to make twice."""
+    """Give tests out one by one, but all that need Spark, or the site, to one worker: they are dear to make twice."""
 
     def _split_scope(self, nodeid):
-        if "docs/test_site" in nodeid:
-            return "site"
+        for dear in ("docs/test_site", "docs/test_schemas"):
+            if dear in nodeid:
+                return dear
         return "spark" if "engines/test_contract" in nodeid and "spark" in nodeid else nodeid
 
 
