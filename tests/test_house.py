@@ -152,6 +152,7 @@ def test_the_check_for_circles_can_fail():
 
 # Short, asked for by one other module, and an idea of their own all the same.
 IDEAS = {
+    "cutline.cli.inspect",  # a command
     "cutline.cli.mechanisms",  # a command
     *(f"cutline.privacy.rules.{rule}" for rule in ("gdp", "pure", "zcdp")),  # a rule each
 }

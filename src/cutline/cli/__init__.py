@@ -18,6 +18,7 @@ from cutline.cli.custody import audit, backup, restore, upgrade
 from cutline.cli.demo import demo
 from cutline.cli.door import checked_streams, print_json
 from cutline.cli.explain import explain
+from cutline.cli.inspect import inspect
 from cutline.cli.label import label
 from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, explain, mechanisms, label, verify):
+for command in (demo, top, cost, plan, explain, inspect, mechanisms, label, verify):
     app.command()(command)
 app.command("pate", hidden=True)(label)  # what it was called in 0.1; for one version more
 for owners_command in (audit, backup, restore, upgrade):

@@ -99,13 +99,13 @@ class DuckVotes:
     lists: tuple[PublicList, ...]
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-        with self._show(progress) as engine:
+        with self.show(progress) as engine:
             if self.question.grouping is None:
                 return _top_of_all(engine, max_k=max_k, cheap=self.table.cheap)
             return _top_of_groups(engine, self.question.grouping, max_k=max_k)
 
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
-        with self._show(progress) as engine:
+        with self.show(progress) as engine:
             return _tally_candidates(engine, self.question.grouping)
 
     def keep(self, progress: Progress | None = None) -> DuckKept:
@@ -123,8 +123,8 @@ class DuckVotes:
             return DuckKept(engine=engine, closing=stack.pop_all())
 
     @contextmanager
-    def _show(self, progress: Progress | None) -> Iterator[Engine]:
-        """Open an engine for one query, with the view ``votes`` and the tables of the lists in it."""
+    def show(self, progress: Progress | None) -> Iterator[Engine]:
+        """Open an engine with the view ``votes``, the view ``log`` behind it, and the tables of the lists in it."""
         with clean_termination(), self._open(progress) as engine:
             yield engine
             engine.report_end()
