@@ -47,7 +47,7 @@ bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/selection.py --largest 1000000
 
 docs: $(VENV)/docs.done  ## build the documentation site into build/docs, without a network; a warning fails it
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -b html docs build/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet --jobs auto -b html docs build/docs
 	@echo "build/docs/index.html"
 
 browser:  ## print the path of a Chromium for looking at pages: found, or installed, or named in the refusal

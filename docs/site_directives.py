@@ -83,7 +83,7 @@ def describe_commands() -> Iterator[str]:
 
 def describe_schema(schema: dict[str, Any]) -> Iterator[str]:
     """Yield the Markdown of a schema: what it is of, and a row for every key; keys of keys follow theirs."""
-    yield schema["description"]
+    yield f"{schema['description']} {{download}}`The schema <schemas/{schema['$id']}>`."
     yield ""
     yield "| key | type | what it says |"
     yield "|---|---|---|"
@@ -164,11 +164,20 @@ def skip_routing(app: Sphinx, what: str, name: str, obj: object, skip: bool, opt
     return True if name.startswith("set_") and name.endswith("_request") else skip or None
 
 
+def trim_blocks(app: Sphinx, doctree: nodes.document) -> None:
+    """Take away the blank line that ends a doctest before its fence; a reader need not see it."""
+    del app
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("cutline-names", Names)
     app.add_directive("cutline-help", Help)
     app.add_directive("cutline-schema", Schema)
+    app.connect("doctree-read", trim_blocks)
     app.connect("source-read", list_new_pages)
     app.connect("autodoc-skip-member", skip_routing)
     return {"parallel_read_safe": True}
