@@ -53,15 +53,15 @@ def describe_names(module: str) -> Iterator[str]:
 
 
 def list_commands() -> Iterator[tuple[str, str]]:
-    """Yield every command's full name with its help, in 100 columns; groups come before their commands."""
+    """Yield every command's full name with its help, in 92 columns; groups come before their commands."""
     import typer.main
 
     from cutline.cli import app
 
     def walk(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
-        context = type(command).context_class(
-            command, info_name=name, parent=parent, terminal_width=100, max_content_width=100
-        )
+        sizes = {"terminal_width": 92, "max_content_width": 92}
+        settings = {**command.context_settings, **sizes}
+        context = type(command).context_class(command, info_name=name, parent=parent, **settings)
         yield context.command_path, command.get_help(context)
         for each, below in getattr(command, "commands", {}).items():
             if not below.hidden:  # an old name of a command that is listed
