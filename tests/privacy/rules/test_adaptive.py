@@ -194,3 +194,22 @@ def test_fewer_laws_allow_no_less(values, spread, seed):
 def test_long_tables_need_few_laws():
     table = BitTable.voting(order=11.5, rdp=5e-5, teachers=800)
     assert len(CoinLaws.of(np.array(table.values)).thinned(1e-3)) < 120
+
+
+@pytest.mark.parametrize(
+    ("order", "rdp_of_a_step", "delta"),
+    [
+        (2.0, 2.1554557628033066, 6.885970369752525e-27),
+        (1.5, 1.422646879939841, 5.793310678510416e-31),
+        (1.5, 1.0, 1e-30),
+    ],
+)
+def test_laws_that_differ_in_tiny_ups_are_left_out_only_if_others_exceed_them(order, rdp_of_a_step, delta):
+    every = CoinLaws.of(np.array(BitTable.stability(order=order, rdp=rdp_of_a_step, delta=delta).values))
+
+    def above_trivial(laws, low):  # E_Q (r - low)_+ less (1 - low), where E itself would be 1 to many digits
+        return float((laws.up * np.maximum(laws.down - 1 + low, 0) / (laws.up + laws.down)).max())
+
+    for spread in (2e-4, 1e-3):
+        few = every.thinned(spread)
+        assert all(above_trivial(few, 1 - down) >= above_trivial(every, 1 - down) for down in few.down.tolist())

@@ -104,6 +104,11 @@ def _exceeded(
     (up_0, down_0), (up_1, down_1) = first, last
     mass = down / (up + down) * _MARGIN
     least = mass * np.maximum(up - up_1, 0.0) / (down_0 / (up_0 + down_0) * (up_0 - up_1))
-    at_last = down_1 / (up_1 + down_1) * (up_1 + down_0)
-    most = (at_last - mass * (up + down_0)) / (at_last - down_0)
+    # At the smaller down, E less the trivial one: of the last, and of each law. Differences of E itself would cancel there.
+    last_above = up_1 * (down_1 - down_0) / (up_1 + down_1)
+    above = up * (down - down_0) / (up + down) + (_MARGIN - 1) * mass * (up + down_0)
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # ends of equal downs: then only what is trivial there is exceeded
+        most = 1 - above / last_above
     return np.asarray(least * _MARGIN <= np.minimum(most, 1.0), dtype=np.bool_)
