@@ -109,12 +109,15 @@ def test_a_plan_on_a_published_list_works_backwards(run, published, tmp_path):
 
 
 def test_the_text_of_a_plan_names_the_epsilon_and_who_was_left_out(run, published):
-    text = " ".join(run("plan", *published, "--mechanism", "joint-stable", "--want", 0.9).stdout.split())
+    shown = run("plan", *published, "--mechanism", "joint-stable", "--want", 0.9, "--plot", "-").stdout
+    text = " ".join(shown.split())
     assert "Recall, and in brackets items that go out, against epsilon on the prior" in text
     assert "with joint-stable: expected recall 0.9" in text
     assert "by the exact law" in text
     assert text.count("│ joint-stable │") == 2  # a name is not cut off on a narrow terminal
     assert "1.000 │ 5.0 │" in text  # recall, and k
+    assert "epsilon │0.1 0.25 0.5 1 2 4" in text  # the figure, as bars of text
+    assert "joint-stable │████████ ████████" in text
     closed = run("plan", "--k", 45, "--domain", "closed", *published[:-2], "--mechanism", "subset-em")
     assert closed.exit_code == 1
     assert "below the number of candidates" in closed.stderr

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from cutline.mechanisms.epsilons import Wanted
     from cutline.mechanisms.planning import Plan
 
+_BAR = 8  # characters of a whole bar of a figure in the terminal
+
 Prior = Annotated[
     Path | None,
     typer.Option(
@@ -83,7 +85,7 @@ def plan(
     from cutline.privacy import Budget
 
     if plot is not None:
-        check_plot(plot)
+        check_plot(plot, as_json=as_json)
     budget = Budget(epsilon=epsilon, delta=delta, releases=releases)
     tried = {*EPSILONS, epsilon} if prior is not None or plot is not None else ()
     with counting("Calibrating and trying the mechanisms") as progress:
@@ -110,7 +112,14 @@ def plan(
 
         plot_plan(found, path)
 
-    deliver(found.to_dict(), lambda: _print(found), as_json=as_json, plot=plot, draw=draw)
+    in_terminal = str(plot) == "-"
+
+    def show() -> None:
+        _print(found)
+        if in_terminal:
+            _print_figure(found)
+
+    deliver(found.to_dict(), show, as_json=as_json, plot=None if in_terminal else plot, draw=draw)
 
 
 def _print(found: Plan) -> None:
@@ -149,6 +158,28 @@ def _print(found: Plan) -> None:
     left_out = _left_out(found)
     facts |= {"left out": left_out} if left_out else {}
     print_facts(console, facts | {"assumes": found.assumption, "protects": found.adjacency.protects})
+
+
+def _print_figure(found: Plan) -> None:
+    """Print recall and the length of the list against epsilon as bars of text."""
+    from cutline.cli.show import results
+
+    console = results()
+    block = "#" if console.options.ascii_only else "█"
+    most = max((each.items for curve in found.curves for _, each in curve.points), default=1.0) or 1.0
+    named = max(len(curve.title) for curve in found.curves)
+    for log in dict.fromkeys(curve.log for curve in found.curves):
+        curves = [curve for curve in found.curves if curve.log == log]
+        heads = "".join(f"{epsilon:<{_BAR + 1}.4g}" for epsilon, _ in curves[0].points)
+        for title, whole in ((f"Recall, {_BAR * block} is 100 %", 1.0), (f"Items, {_BAR * block} is {most:.1f}", most)):
+            console.print(f"\n{title}{_on(log)}", style="bold")
+            console.print(f"{'epsilon':<{named}} │{heads}".rstrip(), soft_wrap=True)
+            for curve in curves:
+                shares = [
+                    (each.recall if title.startswith("Recall") else each.items / whole) for _, each in curve.points
+                ]
+                bars = "".join(f"{block * round(_BAR * share):<{_BAR + 1}}" for share in shares)
+                console.print(f"{curve.title:<{named}} │{bars}".rstrip(), soft_wrap=True)
 
 
 def _number(value: float | None, form: str) -> str:
