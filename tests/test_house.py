@@ -176,5 +176,6 @@ def test_the_house_stays_small():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
     # 20,000 when the house was moved; the rooms that came since (answers, the chain, joint draws, bounds) have their own part.
     # 32,000 with what people read: plans for an epsilon, pages for reviewers, next steps, networks as teachers.
-    assert sum(lines.values()) <= 32_000
+    # 34,000 with answers as tables, figures of any script and in a terminal, and lists of every form.
+    assert sum(lines.values()) <= 34_000
     assert max(lines.values()) <= 400, max(lines, key=lines.get)

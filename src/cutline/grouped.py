@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Self, TypeAlias
 
 from cutline.histogram import Item
+from cutline.notebook import Tabular
 from cutline.outcome import NextStep, Status, advise, join_statuses
 from cutline.privacy import Budget, Cost, Gaussian
 from cutline.release import Paid, Release, decode_item, describe_cost, encode_item, state_guarantee
@@ -24,7 +25,7 @@ Group: TypeAlias = Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedRelease(Paid):
+class GroupedRelease(Paid, Tabular):
     r"""A table of releases, one per group, and what one user can lose by all of them together.
 
     The sentence to publish with the table is `guarantee`. That of a single entry is true as well, but speaks of as many
@@ -101,6 +102,10 @@ class GroupedRelease(Paid):
         first = next(iter(self.releases.values()))
         whole = state_guarantee(first.mechanism, worst=self.reserved, budget=self.budget, seeded=self.seeded)
         return of_table(whole, by=self.by, groups=len(self.releases), touched=self.groups_per_user)
+
+    def by_group(self) -> list[tuple[dict[str, Any], Release]]:
+        """Return the release of every group, with the group."""
+        return [({self.by: group}, release) for group, release in self.releases.items()]
 
     def to_record(self) -> dict[str, Any]:
         """Return everything but the payment as plain data that `from_record` reads back equal."""

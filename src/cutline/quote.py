@@ -32,6 +32,7 @@ from cutline.mechanisms.adaptive.hinted import HintedTopK, check_hint
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, count_bound, with_counts
 from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism, needs_no_bound
+from cutline.notebook import Shown
 from cutline.payment import Answer, Payment, Terms, agree_terms
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Release, describe_cost, digest_items, state_guarantee
@@ -85,7 +86,7 @@ class Work(ABC, Generic[Answer]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quote(Generic[Answer]):
+class Quote(Shown, Generic[Answer]):
     r"""Everything that is settled before a row is read; all of it is public.
 
     Parameters

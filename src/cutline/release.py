@@ -23,6 +23,7 @@ import numpy as np
 from cutline.count_errors import CountError
 from cutline.explain import Explanation, explain
 from cutline.histogram import Item, item_key
+from cutline.notebook import Shown, Tabular
 from cutline.outcome import Items, NextStep, Outcome, Status, advise, explain_status
 from cutline.privacy import Budget, Cost
 from cutline.privacy.rounding import digits_up
@@ -33,7 +34,7 @@ _STATED_DELTA = 1e-6  # of the sentence, when the mechanism was built from param
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid(ABC):
+class Paid(Shown, ABC):
     """What releases, tables of them and labels have in common: the account that paid, and the entry that holds the answer.
 
     Parameters
@@ -97,7 +98,7 @@ class Paid(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release(Paid):
+class Release(Paid, Tabular):
     r"""One outcome, with what is public about the mechanism that drew it.
 
     Parameters
@@ -182,6 +183,10 @@ class Release(Paid):
     def released(self) -> bool:
         """Whether a set went out."""
         return self.items is not None
+
+    def by_group(self) -> list[tuple[dict[str, Any], Release]]:
+        """Return the release itself, which belongs to no group."""
+        return [({}, self)]
 
     def listed(self) -> list[Item] | None:
         """Return the items in an order that does not depend on the data, or as released if they are ordered."""

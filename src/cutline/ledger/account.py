@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 from cutline.errors import BudgetError
+from cutline.notebook import Shown
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.rounding import digits_up, fraction_down, fraction_up
 
@@ -155,7 +156,7 @@ class Analyst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Shown):
     """A dataset's budget, what was fixed when it was created, and what has been spent of it."""
 
     dataset: str

@@ -22,6 +22,7 @@ from cutline.mechanisms.epsilons import Curve, Variant, Wanted, check_epsilons, 
 from cutline.mechanisms.expectations import FIRST_ITEM, SHAPES, Expectation, Trial, example, long_tail
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.mechanisms.planned import check_accounting
+from cutline.notebook import Shown
 from cutline.privacy import Adjacency, Budget
 from cutline.privacy.curves.base import check_flag
 
@@ -55,7 +56,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Shown):
     """All options, the recommended one first; how they do at other epsilons, and which epsilon is enough, if that was asked."""
 
     budget: Budget
