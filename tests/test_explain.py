@@ -152,6 +152,21 @@ def test_what_is_no_answer_is_refused(answer):
         explain(answer)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ledger": {"budget": {}}},
+        {"ledger": {"budget": {"epsilon": "much", "delta": 0}}},
+        {"ledger": {"used_percent": [1]}},
+        {"groups": 3},
+        {"count_error": "some"},
+    ],
+)
+def test_an_answer_with_a_part_of_another_shape_is_refused(release, change):
+    with pytest.raises(CutlineError, match="only an answer that Cutline wrote"):
+        explain(release.to_dict() | change)
+
+
 def test_a_guarantee_without_a_finite_epsilon_promises_nothing(release):
     page = explain(release.to_dict() | {"guarantee": "no finite epsilon"})
     assert "nothing is promised" in paragraphs(page, "What the guarantee means")

@@ -168,21 +168,28 @@ def explain(
     known = account if account is not None else plain.get("ledger")
     known = known if isinstance(known, Mapping) else None
     seeded = bool(plain.get("seeded"))
-    lead = f"{_text(plain['guarantee'])}"
+    lead = _text(plain["guarantee"])
+    parts: dict[str, Iterable[str]] = {
+        "What was asked": _asked(plain, known, entry),
+        "What went out": _went_out(plain),
+        "What the guarantee means": _meaning(plain, known, alone),
+        "Who is protected, and who is not": _protected(plain, known),
+        "What could still be learned": _learned(),
+        "Who answers for the budget": _owner(known, entry),
+        "What has been spent": _spent(known, from_books=account is not None),
+        "How to check it": _check_it(plain, known),
+    }
+    try:
+        sections = tuple(Section(title=title, paragraphs=tuple(words)) for title, words in parts.items())
+    except (AttributeError, LookupError, TypeError, ValueError):  # a part that Cutline would have written otherwise
+        sections = ()
+    if not sections:
+        raise _no_answer()
     return Explanation(
         title="What this answer says about the people in the data",
         lead=f"A SIMULATION, NOT A RELEASE. {lead}" if seeded else lead,
         simulation=seeded,
-        sections=(
-            Section(title="What was asked", paragraphs=tuple(_asked(plain, known, entry))),
-            Section(title="What went out", paragraphs=tuple(_went_out(plain))),
-            Section(title="What the guarantee means", paragraphs=tuple(_meaning(plain, known, alone))),
-            Section(title="Who is protected, and who is not", paragraphs=tuple(_protected(plain, known))),
-            Section(title="What could still be learned", paragraphs=tuple(_learned())),
-            Section(title="Who answers for the budget", paragraphs=tuple(_owner(known, entry))),
-            Section(title="What has been spent", paragraphs=tuple(_spent(known, from_books=account is not None))),
-            Section(title="How to check it", paragraphs=tuple(_check_it(plain, known))),
-        ),
+        sections=sections,
     )
 
 
@@ -190,12 +197,16 @@ def _check(answer: object) -> Mapping[str, Any]:
     """Return the answer if it has what every answer has; a file is whatever its writer made of it."""
     parts = {"guarantee": str, "mechanism": Mapping, "adjacency": str, "version": str}
     if not isinstance(answer, Mapping) or not all(isinstance(answer.get(name), kind) for name, kind in parts.items()):
-        raise SourceError(
-            "only an answer that Cutline wrote can be explained",
-            "something else",
-            "Pass what `cutline top --json` printed, or release.to_dict().",
-        )
+        raise _no_answer()
     return answer
+
+
+def _no_answer() -> SourceError:
+    return SourceError(
+        "only an answer that Cutline wrote can be explained",
+        "something else",
+        "Pass what `cutline top --json` printed, or release.to_dict().",
+    )
 
 
 def _text(value: object, longest: int = _LONGEST_TEXT) -> str:

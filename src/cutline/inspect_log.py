@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, SupportsIndex, cast
@@ -184,7 +182,7 @@ def _count_unreadable(engine: Engine, table: Table) -> dict[str, int]:
 
 def _open_each(table: FoundFiles) -> Iterator[BinaryIO]:
     for path in table.found:
-        with cast(BinaryIO, (gzip.open if table.zipped else open)(path, "rb")) as file, suppress(EOFError, zlib.error):
+        with cast(BinaryIO, (gzip.open if table.zipped else open)(path, "rb")) as file:
             yield file
 
 

@@ -58,6 +58,8 @@ def test_parquet_keeps_the_type_of_its_items_and_columns_can_be_named(tmp_path):
         ("p.csv", "", "columns"),
         ("p.json", '{"items": ["castle"], "counts": null}', "must hold counts"),
         ("p.json", '[{"item": "castle", "count": true}]', "whole number"),
+        ("p.json", '[{"item": ["castle"], "count": 3}]', "whole number"),
+        ("p.json", '[{"item": null, "count": 3}]', "whole number"),
         ("p.json", "[1, 2]", "one object"),
         ("p.parquet", "no parquet", "parquet"),
         ("p.txt", "castle 340", "known kind"),

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def read_published(
         raise SourceError("a prior must be a file of a known kind", f"{str(path)!r}", _KINDS)
     at, of = _columns(names, item, count, path=target)
     pairs = [(row[at], _whole(row[of])) for row in rows if len(row) == len(names)]
-    if not pairs or len(pairs) < len(rows) or any(name is None or number is None for name, number in pairs):
+    if not pairs or len(pairs) < len(rows) or any(number is None or not _plain(name) for name, number in pairs):
         raise SourceError(
             "a prior must hold items, each with a whole number of at least 0",
             f"{str(path)!r}",
@@ -98,6 +98,11 @@ def _find(names: Sequence[str], asked: str | None, usual: Sequence[str]) -> int 
         return list(names).index(asked)
     found = [at for at, name in enumerate(names) if name.strip().lower() in usual]
     return found[0] if len(found) == 1 else None
+
+
+def _plain(item: object) -> bool:
+    """Say whether an item is one value that is there, and not a list of some."""
+    return item is not None and isinstance(item, Hashable)
 
 
 def _whole(value: object) -> int | None:
