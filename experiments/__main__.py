@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         "--trials",
         type=int,
         metavar="N",
-        help="repetitions of each cell (default: 500 in exp1, 100 in exp2, 20 in exp3; the others draw nothing)",
+        help="repetitions of each cell (default: 500 in exp1, 100 in exp2, 20 in exp3, 200 in long-tail and recurring; the "
+        "others draw nothing)",
     )
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="equal seeds give equal files (default: 0)")
     parser.add_argument("--jobs", type=int, metavar="N", default=2, help="how many processes work at once (default: 2)")

@@ -7,34 +7,46 @@ That is a hundred times faster and differs by nothing that a recall of three dig
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cutline.arrays import IntArray
+from cutline.counting import ask, bind
+from cutline.histogram import BoundedHistogram
 from cutline.mechanisms.open.find_then_choose import Choice, FindThenChoose
 from cutline.mechanisms.open.peel_then_test import PeelThenTest
 from cutline.mechanisms.open.table_threshold import TableThreshold
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 LongTail: TypeAlias = FindThenChoose | PeelThenTest | TableThreshold
 
 
-def bound_contributions(users: npt.NDArray[Any], items: IntArray, *, bound: int, seed: int = 0) -> IntArray:
-    """Return how many users keep each item when each keeps at most ``bound`` of the distinct pairs, by lot.
+def count_bounded(table: pa.Table, *, bound: int, parts: int | None = None) -> tuple[IntArray, IntArray]:
+    """Return the full and the bounded counts of the items that somebody kept, as a release would count them.
+
+    Parameters
+    ----------
+    table
+        A public log with the columns user and item.
+    bound
+        How many items a user keeps.
+    parts
+        8 for bounded counts in eighths of a vote, of which a user with many items gives each a few.
 
     Examples
     --------
-    >>> bound_contributions(np.array([1, 1, 2]), np.array([0, 1, 1]), bound=2).tolist()
-    [1, 2]
-    >>> int(bound_contributions(np.array([1, 1, 2]), np.array([0, 1, 1]), bound=1).sum())
-    2
+    >>> import pyarrow
+    >>> log = pyarrow.table({"user": [1, 1, 2], "item": ["tea", "rum", "tea"]})
+    >>> [counts.tolist() for counts in count_bounded(log, bound=2)]
+    [[2, 1], [2, 1]]
     """
-    lots = np.random.default_rng(seed).random(len(users))
-    order = np.lexsort((lots, users))
-    first = np.flatnonzero(np.diff(users[order], prepend=users[order[:1]] - 1)) if len(users) else np.empty(0, int)
-    place = np.arange(len(users)) - np.repeat(first, np.diff(np.append(first, len(users))))
-    return np.bincount(items[order[place < bound]], minlength=int(items.max(initial=-1)) + 1)
+    question = ask(user="user", item="item", max_items_per_user=bound, vote_parts=parts)
+    (histogram,) = bind(table, question).count(1)
+    assert isinstance(histogram, BoundedHistogram)  # noqa: S101 - a bound was asked for
+    return histogram.full_counts(range(len(histogram.items))), np.repeat(histogram.values, histogram.multiplicities)
 
 
 def released_indices(
@@ -72,12 +84,6 @@ def released_indices(
                 break
         else:
             yield seen[found]
-
-
-def recall(indices: IntArray, counts: IntArray, *, k: int) -> float:
-    """Return the share of the top k among the indices; an item that ties with the k-th is as good as it."""
-    least = np.sort(counts)[-k] if k <= len(counts) else 0
-    return min(int((counts[indices] >= max(least, 1)).sum()), k) / k
 
 
 def _choose(choice: Choice, candidates: IntArray, full: IntArray, rng: np.random.Generator) -> IntArray:

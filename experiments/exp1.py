@@ -2,7 +2,8 @@ r"""EXP1: the most visited places of check-in logs, k given, on an open domain, 
 
 At one total (epsilon, delta = 1 / users): Top Stable, Limited Domain, StableTopK as the paper describes it (a cut by the
 largest gap without preference, its Gaussian test, half of the allowance for that, selection with the rest), with Limited
-Domain where the paper's own selection is not private; test-first, and the rounds it falls back on by themselves.
+Domain where the paper's own selection is not private; test-first, and the rounds it falls back on by themselves. In the table
+also the mechanisms for long tails: peel-then-test, and with at most D items a user find-then-choose and table-threshold.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from cutline.histogram import OpenHistogram
 from cutline.mechanisms.base import resolve_max_k
 from cutline.mechanisms.fixed.stable_fixed import StableTopKFixed
 from cutline.mechanisms.fixed.test_first import TestFirst
+from cutline.mechanisms.open.find_then_choose import FindThenChoose
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.mechanisms.open.limited_rounds import LimitedRounds
+from cutline.mechanisms.open.peel_then_test import PeelThenTest
+from cutline.mechanisms.open.table_threshold import TableThreshold
 from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
+from experiments.bounded_trials import LongTail, count_bounded
 from experiments.datasets import LogData, available, load_log
 from experiments.figures import INK, LOOKS, Figure
 from experiments.fixed_k_trials import FixedK, shares_found, taken_ranks
+from experiments.long_tail.answers import BOUND, LogCounts, run_method, score
 from experiments.report import Cell, Estimate, StudyReport, Table, count_noun
 from experiments.trials import Setting, mean_and_error, run_cells, seed_of
 
@@ -35,6 +41,7 @@ TRIALS = 500
 METHODS = ("Top Stable", "Limited Domain", "StableTopK (paper)", "test-first")
 _TS, _LD, _PAPER, _OURS = METHODS
 _ROUNDS = "limited-rounds"  # in the table, to tell what the rounds and what the tests bring
+LATER = ("peel-then-test", f"find-then-choose, D = {BOUND}", f"table-threshold, D = {BOUND}")  # in the table, too
 
 # Printed in the paper: k = 3, 10, 50 at epsilon = 0.4, then at 0.8, then at 1.0.
 PAPER: Mapping[str, Mapping[str, tuple[float, ...]]] = {
@@ -59,6 +66,7 @@ class StudyCase:
 
     data: str
     counts: IntArray
+    bounded: tuple[IntArray, IntArray]  # all users of each item that somebody kept of at most D, and those who kept it
     users: int
     k: int
     epsilon: float
@@ -99,11 +107,13 @@ def questions(logs: Mapping[str, LogData], *, trials: int) -> dict[str, StudyCas
     for name, log in logs.items():
         counts = count(log.table, user="user", item="item", max_k=resolve_max_k(max(SIZES), None))
         assert isinstance(counts, OpenHistogram)  # noqa: S101 - no candidates are listed
+        bounded = count_bounded(log.table, bound=BOUND)
         for k in SIZES:
             for epsilon in EPSILONS:
                 cells[f"{name} k={k} epsilon={epsilon}"] = StudyCase(
                     data=name,
                     counts=counts.counts[: resolve_max_k(k, None) + 1],
+                    bounded=bounded,
                     users=log.users,
                     k=k,
                     epsilon=epsilon,
@@ -125,6 +135,16 @@ def mechanisms(k: int, budget: Budget) -> dict[str, FixedK]:
     }
 
 
+def mechanisms_for_long_tails(k: int, budget: Budget) -> dict[str, LongTail]:
+    """Return the mechanisms for long tails, each calibrated to the whole budget; table-threshold is told no k."""
+    built: tuple[LongTail, ...] = (
+        PeelThenTest.calibrate(budget, k=k, max_k=resolve_max_k(k, None)),
+        FindThenChoose.calibrate(budget, k=k, max_items_per_user=BOUND),
+        TableThreshold.calibrate(budget, max_items_per_user=BOUND),
+    )
+    return dict(zip(LATER, built, strict=True))
+
+
 def answer(question: StudyCase, seed: int) -> Found:
     """Run every mechanism ``trials`` times and return mean share and standard error."""
     histogram = OpenHistogram.from_counts(question.counts, max_k=len(question.counts) - 1)
@@ -133,6 +153,11 @@ def answer(question: StudyCase, seed: int) -> Found:
     for name, mechanism in mechanisms(question.k, budget).items():
         taken = taken_ranks(mechanism, histogram, question.trials, rng=SeededSource(seed_of(seed, name)))
         found[name] = mean_and_error(shares_found(taken, histogram.counts, question.k))
+    counts = LogCounts(ranked=question.counts, bounded=question.bounded)
+    least = int(question.counts[question.k - 1])
+    for name, later in mechanisms_for_long_tails(question.k, budget).items():
+        runs = run_method(later, counts, question.trials, seed=seed_of(seed, name), k=question.k)
+        found[name] = score(runs, least=least, k=question.k).recall
     return found
 
 
@@ -141,9 +166,9 @@ def tabulate(rows: Rows, logs: Mapping[str, LogData]) -> Table:
     return Table(
         name="found",
         title="Share of the true top k found: mean ± standard error",
-        columns=("data", "k", "epsilon", *METHODS, _ROUNDS),
+        columns=("data", "k", "epsilon", *METHODS, _ROUNDS, *LATER),
         rows=tuple(
-            (logs[q.data].title, q.k, str(q.epsilon), *(found[method] for method in (*METHODS, _ROUNDS)))
+            (logs[q.data].title, q.k, str(q.epsilon), *(found[method] for method in (*METHODS, _ROUNDS, *LATER)))
             for q, found in rows
         ),
         keys=3,

@@ -10,6 +10,7 @@ from experiments import adaptive_k, exp1, one_gap, recurring
 from experiments.datasets import files_of
 from experiments.exp2 import cliff, covid
 from experiments.exp3 import study
+from experiments.long_tail import study as long_tail
 from experiments.report import StudyReport, count_noun
 from experiments.trials import Setting
 
@@ -90,6 +91,13 @@ EXPERIMENTS: dict[str, Experiment] = {
             run=study.run,
             data=study.DATA,
             trials=study.TRIALS,
+        ),
+        Experiment(
+            name=long_tail.NAME,
+            summary="any k on logs with long tails: every mechanism, the default and two noisy thresholds",
+            run=long_tail.run,
+            data=long_tail.DATA,
+            trials=long_tail.TRIALS,
         ),
         Experiment(
             name="adaptive-k",

@@ -17,6 +17,7 @@ from cutline.sampling import SeededSource
 from experiments.datasets import LogData
 from experiments.datasets.generated import generated_log
 from experiments.exp1 import (
+    LATER,
     METHODS,
     PAPER,
     StudyCase,
@@ -34,6 +35,7 @@ ADD = Adjacency.ADD_REMOVE
 COUNTS = OpenHistogram.from_counts(np.array([9, 7, 7, 3, 2]), max_k=4)
 TABLE = TableTest(table=BitTable.stability(order=4.0, rdp=0.6, delta=0.05))
 RUNS = 8_000
+NONE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def small(name, stretch=1.0):
@@ -112,10 +114,18 @@ def test_every_mechanism_spends_the_same_total():
 
 def test_a_cell_repeats_and_finds_a_cliff():
     counts = np.concatenate([np.full(3, 900), np.full(98, 100)])
-    question = StudyCase(data="cliff", counts=counts, users=2000, k=3, epsilon=1.0, trials=20)
+    question = StudyCase(
+        data="cliff",
+        counts=counts,
+        bounded=(counts, np.where(counts > 100, 450, 5)),
+        users=2000,
+        k=3,
+        epsilon=1.0,
+        trials=20,
+    )
     found = answer(question, 7)
     assert found == answer(question, 7)
-    assert tuple(found) == (*METHODS, "limited-rounds")
+    assert tuple(found) == (*METHODS, "limited-rounds", *LATER)
     assert all(share == (1.0, 0.0) for share in found.values())
 
 
@@ -127,7 +137,7 @@ def test_printed_figures_stand_beside_the_logs_they_may_be_of():
     }
     rows = [
         (
-            StudyCase(data=name, counts=np.arange(9)[::-1], users=60, k=10, epsilon=0.8, trials=2),
+            StudyCase(data=name, counts=np.arange(9)[::-1], bounded=NONE, users=60, k=10, epsilon=0.8, trials=2),
             dict.fromkeys(METHODS, Estimate(0.5, 0.1)),
         )
         for name in logs
@@ -151,6 +161,8 @@ def test_questions_count_distinct_users_at_the_public_rule():
     sizes = {question.k: len(question.counts) - 1 for question in cells.values()}
     assert sizes == {3: 100, 10: 100, 50: 500}
     assert int(cells["x k=50 epsilon=0.4"].counts.sum()) == 200
+    full, bounded = cells["x k=50 epsilon=0.4"].bounded
+    assert full.sum() == bounded.sum() == 200  # nobody has more than 50 of 30 items
 
 
 def test_the_papers_table_is_as_printed():

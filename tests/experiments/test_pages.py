@@ -7,7 +7,7 @@ the page, word for word. Whatever number is left when the phrases are taken away
 import csv
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 from cutline.histogram import ClosedHistogram
 from cutline.mechanisms import StableTopK
 from cutline.mechanisms.one_gap import smallest
+from cutline.mechanisms.open.table_threshold import TableThreshold
 from cutline.privacy import Budget
 from experiments import adaptive_k, exp1, one_gap, recurring
 from experiments.datasets.catalogue import SOURCES
@@ -24,6 +25,9 @@ from experiments.datasets.logs import LOGS
 from experiments.exp2 import cliff, covid
 from experiments.exp3.study import Plan
 from experiments.exp3.taught_ballots import CLASSES
+from experiments.long_tail import study as long_tail
+from experiments.long_tail.answers import BOUND, CUT, DELTA, LIMITED, OURS, RIVALS, WEIGHTED
+from experiments.long_tail.thresholds import GaussianThreshold, LaplaceThreshold
 from experiments.registry import EXPERIMENTS
 from experiments.report import show_cell
 from experiments.rivals import share_spent
@@ -53,6 +57,13 @@ def note_of(name: str, table: str) -> str:
     """What the runner wrote under a table."""
     [block] = [found[3] for found in BLOCK.finditer(page_of(name)) if found[1] == "table" and found[2] == table]
     return block.rsplit("|\n", 1)[1]
+
+
+def shown_cells(name: str, table: str) -> list[list[str]]:
+    """The rows of a table as the page shows them: what its file rounded to a tie was above or below it."""
+    [block] = [found[3] for found in BLOCK.finditer(page_of(name)) if found[1] == "table" and found[2] == table]
+    lines = [line for line in block.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
 
 
 def listed(texts: list[str]) -> str:
@@ -86,6 +97,26 @@ def exp1_phrases() -> list[str]:
         *(phrase for name in exp1.DATA for phrase in log_phrases(name)),
         "(38,333 and 61,858)",
         "2,293 users, which is Tokyo",
+        *later_phrases(found),
+    ]
+
+
+def later_phrases(found: list[dict[str, str]]) -> list[str]:
+    """How far the mechanisms for long tails are above test-first, and below it."""
+
+    def over(method: str, *sizes: str) -> list[float]:
+        return [float(row[method]) - float(row["test-first"]) for row in found if row["k"] in sizes]
+
+    _, choose, table = exp1.LATER
+    large, small = over(choose, "50"), over(choose, "3", "10")
+    peeled, most = over("peel-then-test", "10"), over("peel-then-test", "50")
+    assert np.mean(over(table, "3", "10", "50")) < -0.5  # "no rival"
+    assert max(over("peel-then-test", "3")) <= 0
+    return [
+        f"up to {max(large):.3f} above test-first and nowhere more than {-min(large):.3f} below it",
+        f"where a bound is not worth what it leaves out, it is up to {-min(small):.3f} below",
+        f"at k = 10 up to {max(peeled):.3f} above test-first and nowhere more than {-min(peeled):.3f} below",
+        f"between {-min(most):.3f} below and {max(most):.3f} above",
     ]
 
 
@@ -340,6 +371,71 @@ def ballot_phrases() -> list[str]:
     ]
 
 
+def long_tail_phrases() -> list[str]:
+    behind = {
+        bound: [row for row in rows_of("long-tail-behind") if row["bound"] == bound] for bound in ("50 items", "none")
+    }
+    tables = {
+        name: {(row["data"], row["k"], row["epsilon"]): row for row in rows_of(f"long-tail-{name}")}
+        for name in ("recall", "precision", "released")
+    }
+    bounded, unbounded = behind.values()
+    defaults = {(row["k"], row["epsilon"]): row["default"] for row in bounded}
+    means = {(row["k"], row["epsilon"]): row for row in rows_of("long-tail-mean")}
+    shares = {
+        k: [cells[4] for cells in shown_cells("long-tail", "behind") if cells[:2] == ["50 items", k]]
+        for k in ("3", "10", "50", "200")
+    }
+
+    def ours(row: Mapping[str, str], among: Sequence[str], default: str) -> float:
+        return round(max(float(row[method]) for method in among) - float(row[default]), 6)
+
+    told = (*OURS, *LIMITED)
+    alone = {place: ours(row, told, defaults[place[1:]]) for place, row in tables["recall"].items()}
+    free = {(row["k"], row["epsilon"]): row["default"] for row in unbounded}
+    without = {
+        place: ours(row, [method for method in OURS if method != "find-then-choose"], free[place[1:]])
+        for place, row in tables["recall"].items()
+    }
+    rivals = {place: ours(row, RIVALS, defaults[place[1:]]) for place, row in tables["recall"].items()}
+    above = [float(row["default's share"]) - float(row["best threshold"]) for row in bounded]
+    far = sorted((place for place, by in alone.items() if by > long_tail.LOG_BAR), key=lambda place: -alone[place])
+    assert far == [("Brightkite (subset)", "50", "1.0"), ("Foursquare New York", "200", "3.0")]
+    brightkite, york = (tables["recall"][place] for place in far)
+    assert max(told, key=lambda method: float(brightkite[method])) == CUT
+    assert max(told, key=lambda method: float(york[method])) == WEIGHTED
+    assert {place[1] for place, by in without.items() if by > long_tail.LOG_BAR} == {"200"}
+    assert {place[1] for place, by in rivals.items() if by > 0} == {"200"}
+    worst = max(rivals, key=lambda place: rivals[place])
+    assert (worst[0], worst[2], min(above) > 0) == ("Retail baskets", "0.3", True)
+    assert all(tables["precision"][place][defaults[place[1:]]] for place in alone)
+    log = LOGS["foursquare_nyc"].packed
+    budget = Budget(epsilon=1.0, delta=DELTA)
+    noisy = [kind.calibrate(budget, max_items_per_user=BOUND) for kind in (GaussianThreshold, LaplaceThreshold)]
+    half = [next(n for n in range(1, 1000) if rival.shown(n) >= 0.5) for rival in noisy]
+    table = TableThreshold.calibrate(budget, max_items_per_user=BOUND)
+    more = float(means["200", "3.0"][WEIGHTED]) - float(means["200", "3.0"]["find-then-choose"])
+    return [
+        *(f"k = {k}: {listed(found)}" for k, found in shares.items()),
+        f"at most {max(float(row['behind']) for row in bounded):.3f} below the best of all mechanisms at each k",
+        f"it is at most {max(alone.values()):.3f} below, and more than 0.06, the bar, in {len(far)} of {len(alone)} cells",
+        f"table-threshold finds {alone[far[0]]:.3f} more. Only about {float(tables['released'][far[0]][CUT]):.0f} items have",
+        f"table-threshold finds {float(means['50', '1.0'][CUT]):.3f}.",
+        f"weighted votes find {alone[far[1]]:.3f} more. Its users visit {log.pairs / log.users:.0f} places in the mean",
+        f"In the mean over the logs they find {more:.3f} more there",
+        f"is at most {max(float(row['behind']) for row in unbounded):.3f} below the best that needs none, in the mean",
+        f"below in {sum(by > long_tail.LOG_BAR for by in without.values())} of {len(without)} cells, all at k = 200",
+        f"({max(without.values()):.3f} at most)",
+        f"in all {len(above)} cells, by {min(above):.3f} to {max(above):.3f}",
+        f"ahead in {sum(by > 0 for by in rivals.values())} of {len(rivals)} cells, all at k = 200",
+        f"by {rivals[worst]:.3f} at most (retail, epsilon = 0.3)",
+        f"at least {min(float(tables['precision'][p][defaults[p[1:]]]) for p in alone):.3f} is in the true top k",
+        f"from {half[0]} users on with Gaussian noise, from {half[1]} on with Laplace noise",
+        f"and from {table.count_found(0.5)} on with table-threshold",
+        f"({LOGS['fimi_retail'].packed.users:,} of them, {LOGS['fimi_retail'].packed.items:,} items)",
+    ]
+
+
 # By page: the phrases, and the numbers of the set-up (budgets, sizes, dates, what the paper printed).
 CLAIMS: dict[str, tuple[Callable[[], list[str]], set[str]]] = {
     "exp1": (
@@ -377,6 +473,10 @@ CLAIMS: dict[str, tuple[Callable[[], list[str]], set[str]]] = {
             "1e-12",
         }
         | {"3.66", "8", "9.0", "2.2", "5", "800", "85", "89.5", "10", "7.7", "2005", "2008", "2015", "22"},
+    ),
+    "long-tail": (
+        long_tail_phrases,
+        {"1", "3", "8", "10", "50", "100", "200", "0.3", "1e-6", "0.03", "0.06"},
     ),
     "adaptive-k": (adaptive_k_phrases, {"1e-06", "1", "100", "9", "10", "1999"}),
     "one-gap": (one_gap_phrases, {"1", "1000", "0", "0.9", "1e-06", "100"}),
@@ -466,6 +566,8 @@ def test_the_page_names_its_run(name: str) -> None:
 
 def test_the_constants_of_the_set_up_are_those_of_the_code() -> None:
     assert (exp1.SIZES, exp1.TRIALS) == ((3, 10, 50), 500)
+    assert (long_tail.SIZES, long_tail.EPSILONS, DELTA, BOUND) == ((3, 10, 50, 200), (0.3, 1.0, 3.0), 1e-6, 50)
+    assert (long_tail.MEAN_BAR, long_tail.LOG_BAR) == (0.03, 0.06)
     assert (covid._K, covid._BUDGET.epsilon, covid._BUDGET.delta, covid._BUDGET.releases) == (15, 0.1, 1e-6, 10)
     assert (cliff._BINS, cliff._HEIGHT, cliff._MIDDLE, cliff._MAX_K) == (15_000, 700, 500, 1500)
     assert (min(cliff._HEIGHTS), max(cliff._HEIGHTS), min(cliff._KS), max(cliff._KS)) == (50, 700, 10, 1500)

@@ -109,7 +109,7 @@ def linear_rdp(rho: float, order: float) -> float:
     return math.inf if math.inf in (order, rho) else fraction_up(Fraction(order) * Fraction(rho))
 
 
-def normal_profile(mu: float, epsilons: FloatArray) -> FloatArray:
+def normal_profile(mu: float | FloatArray, epsilons: FloatArray) -> FloatArray:
     """Return the privacy profile of mu-Gaussian DP in floats, off by an absolute 2^-47 at most [DRS22, Corollary 2.13]."""
     from scipy.special import log_ndtr, ndtr
 
