@@ -318,7 +318,23 @@ def quote(
         grouping = group_by(by=by, groups=groups, max_groups_per_user=max_groups_per_user, key=key)
     question = ask(**columns, grouping=grouping)
     size = None if question.candidates is None else len(question.candidates)
-    default = default_mechanism(k, closed=size is not None, max_items_per_user=question.max_items_per_user)
+    terms = agree_terms(unit=question.user, **paying)
+    if (
+        question.user is None and question.item is not None and terms.account is not None
+    ):  # ready counts have no columns
+        question = replace(question, user=terms.account.unit)
+    touched = 1
+    if grouping is not None:
+        if terms.adjacency is not Adjacency.ADD_REMOVE:
+            raise ParameterError(
+                "a table by groups protects a user joining or leaving",
+                f"{terms.adjacency}: a user whose rows change can leave some groups and enter others",
+                "Take add-remove.",
+            )
+        touched = grouping.limit or len(grouping.groups)
+    each = replace(terms.budget, releases=terms.budget.releases * touched)
+    bound = question.max_items_per_user
+    default = default_mechanism(k, closed=size is not None, max_items_per_user=bound, budget=each)
     if mechanism is None and needs_no_bound(default.name):
         question = replace(question, max_items_per_user=None, vote_parts=None)
     others |= {"max_items_per_user": question.max_items_per_user, "vote_parts": question.vote_parts}
@@ -332,11 +348,6 @@ def quote(
     )
     if "accounting" in parameters:
         check_plan(parameters["accounting"], grouped=grouping is not None, counts=bool(counts))
-    terms = agree_terms(unit=question.user, **paying)
-    if (
-        question.user is None and question.item is not None and terms.account is not None
-    ):  # ready counts have no columns
-        question = replace(question, user=terms.account.unit)
     if hint is not None:
         check_hint(hint, finds_k=kind is StableTopK and grouping is None, ledger=terms.books is not None)
     ranks = max_k or default_max_k(k)
@@ -344,16 +355,6 @@ def quote(
     if counts is not False:
         bound, parts = question.max_items_per_user, question.vote_parts
         moved = count_bound(counts, bound, terms.adjacency, vote_parts=parts)
-    touched = 1
-    if grouping is not None:
-        if terms.adjacency is not Adjacency.ADD_REMOVE:
-            raise ParameterError(
-                "a table by groups protects a user joining or leaving",
-                f"{terms.adjacency}: a user whose rows change can leave some groups and enter others",
-                "Take add-remove.",
-            )
-        touched = grouping.limit or len(grouping.groups)
-    each = replace(terms.budget, releases=terms.budget.releases * touched)
     agreed: dict[str, Any] = {"adjacency": terms.adjacency, "limits": terms.limits, **parameters}
 
     def work_of(kind: type[Mechanism], **hinted: Any) -> TopWork:

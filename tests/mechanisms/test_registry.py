@@ -4,6 +4,7 @@ import pytest
 
 import cutline
 from cutline.mechanisms.registry import MECHANISMS, default_mechanism
+from cutline.privacy import Budget
 from cutline.sampling import SeededSource
 
 
@@ -20,7 +21,8 @@ from cutline.sampling import SeededSource
         (16, 50, False, "find-then-choose"),
         (16, None, False, "peel-then-test"),
         (100, None, False, "peel-then-test"),
-        (101, None, False, "test-first"),
+        (200, None, False, "peel-then-test"),
+        (201, None, False, "test-first"),
         (5000, 3, False, "find-then-choose"),
         (10, None, True, "test-first"),
     ],
@@ -31,6 +33,40 @@ def test_the_default_follows_from_k_the_bound_and_the_domain(k, bound, closed, n
     assert found.name in {kind.name for kind in MECHANISMS}
     assert found.reason
     assert k is None or closed or f"k = {k}" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "releases", "bound", "name"),
+    [
+        (2, 0.1, 1, None, "test-first"),
+        (3, 0.3, 1, 50, "peel-then-test"),
+        (3, 0.4, 1, 50, "test-first"),
+        (3, 1.0, 7, None, "peel-then-test"),  # 1 / sqrt(7) < 0.4
+        (15, 1e-9, 10**6, 50, "peel-then-test"),
+        (16, 1e-9, 10**6, 50, "find-then-choose"),
+        (16, 1e-9, 10**6, None, "test-first"),
+        (200, 0.3, 1, None, "test-first"),
+        (200, 3.0, 9, None, "peel-then-test"),
+        (200, 3.0, 10, None, "test-first"),
+        (300, 3.0, 1, None, "peel-then-test"),
+    ],
+)
+def test_the_default_follows_from_the_epsilon_of_one_release(k, epsilon, releases, bound, name):
+    budget = Budget(epsilon=epsilon, delta=1e-6, releases=releases)
+    found = default_mechanism(k, max_items_per_user=bound, budget=budget)
+    assert found.name == name
+    assert f"k = {k}" in found.reason
+    assert default_mechanism(k, closed=True, budget=budget).name == "test-first"
+
+
+def test_groups_share_the_epsilon_that_decides():
+    asked = {"k": 3, "epsilon": 1.0, "rng": SeededSource(0)}
+    assert cutline.quote(**asked).mechanism["name"] == "test-first"
+    table = cutline.quote(**asked, by="day", groups=list(range(7)))
+    assert (table.mechanism["name"], table.reason) == (
+        "peel-then-test",
+        "k = 3 is between 3 and 122 for an epsilon of 0.38 a release",
+    )
 
 
 def test_the_quote_says_which_and_why():

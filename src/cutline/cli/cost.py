@@ -54,7 +54,7 @@ def cost(
     cut = k or target or min_k or 1
     with working("Calibrating"):
         chosen = calibrate(
-            mechanism or default_mechanism(k).name,
+            mechanism or default_mechanism(k, budget=budget).name,
             budget,
             adjacency=adjacency,
             k=k,

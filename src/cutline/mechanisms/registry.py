@@ -2,6 +2,7 @@ r"""Which mechanisms there are: a new one is a new file plus one line here."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cutline.errors import DomainError, ParameterError, shortened
@@ -24,9 +25,10 @@ from cutline.mechanisms.open.top_stable import TopStable
 from cutline.privacy import Adjacency, Budget
 from cutline.privacy.curves.base import check_whole
 
-# Of k, found on public logs. Up to _SMALL and above _LARGE a cliff a little under k, and what a bottom left over, are worth
-# more than better draws; above _FEW coins on bounded counts find more than draws do, whatever the bound.
-_SMALL, _FEW, _LARGE = 3, 15, 100
+# Found on public logs [docs/reproduce/long-tail.md]. Above _FEW coins on bounded counts find more than draws do, whatever the
+# bound. Above _LARGE times the root of the epsilon of one release, draws with one test pass it too rarely, and what a bottom
+# left over is worth more. Up to _SMALL, and up to one more from the epsilon _AMPLE on, a cliff a little under k is worth more.
+_SMALL, _FEW, _LARGE, _AMPLE = 2, 15, 200, 0.4
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     StableTopK,
@@ -143,16 +145,21 @@ class Default:
     reason: str
 
 
-def default_mechanism(k: int | None, *, closed: bool = False, max_items_per_user: int | None = None) -> Default:
-    r"""Return the mechanism for a question, by k and by in how many items one user counts at most.
+def default_mechanism(
+    k: int | None, *, closed: bool = False, max_items_per_user: int | None = None, budget: Budget | None = None
+) -> Default:
+    r"""Return the mechanism for a question, by k, in how many items one user counts at most, and the budget.
 
     Draws cost more the more items are wanted, coins the more items a user may move; where one becomes better than the other
-    was measured on public logs [docs/counting.md].
+    was measured on public logs [docs/reproduce/long-tail.md]. Of the budget (by default one release at epsilon 1) the epsilon
+    of one release counts, as it composes: epsilon over the root of the number of releases.
 
     Examples
     --------
-    >>> [default_mechanism(k, max_items_per_user=50).name for k in (3, 10, 50)]
+    >>> [default_mechanism(k, max_items_per_user=50).name for k in (2, 10, 50)]
     ['test-first', 'peel-then-test', 'find-then-choose']
+    >>> [default_mechanism(200, budget=Budget(epsilon=epsilon, delta=1e-6)).name for epsilon in (0.3, 1.0)]
+    ['test-first', 'peel-then-test']
     """
     bound = max_items_per_user
     if k is None:
@@ -167,7 +174,10 @@ def default_mechanism(k: int | None, *, closed: bool = False, max_items_per_user
             name="find-then-choose", reason=f"k = {k} is above {_FEW}, and each user counts in at most {bound} items"
         )
     unbounded = "" if bound is None else f"; up to k = {_FEW} more is found by counting each user in all items"
-    if _SMALL < k <= _LARGE:
-        return Default(name="peel-then-test", reason=f"k = {k} is between {_SMALL + 1} and {_LARGE}" + unbounded)
-    size = "small" if k <= _SMALL else "large"
-    return Default(name="test-first", reason=f"k = {k} is {size}" + unbounded)
+    each = 1.0 if budget is None else budget.epsilon / math.sqrt(budget.releases)
+    small = _SMALL + (each >= _AMPLE)
+    large = max(_FEW, int(_LARGE * math.sqrt(each)))
+    at = f"k = {k} is {{}} for an epsilon of {each:.2g} a release" + unbounded
+    if small < k <= large:
+        return Default(name="peel-then-test", reason=at.format(f"between {small + 1} and {large}"))
+    return Default(name="test-first", reason=at.format("small" if k <= small else "large"))
