@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pyarrow
 import pytest
 
 from cutline.histogram import BoundedHistogram, OpenHistogram
@@ -10,7 +11,7 @@ from cutline.mechanisms.open.find_then_choose import FindThenChoose, Round
 from cutline.mechanisms.open.peel_then_test import PeelThenTest
 from cutline.mechanisms.open.table_threshold import TableStep, TableThreshold
 from cutline.privacy import Adjacency, BitTable
-from experiments.bounded_trials import bound_contributions, recall, released_indices
+from experiments.bounded_trials import count_bounded, released_indices
 
 FULL, BOUNDED = np.array([9, 4, 8, 3, 0, 2]), np.array([3, 4, 2, 1, 0, 0])
 TABLE = BitTable(values=(0.1, 0.3, 0.6, 0.8))
@@ -49,15 +50,12 @@ def test_the_simulation_follows_the_law(mechanism):
 
 
 def test_a_user_keeps_as_many_items_as_the_bound_says():
-    users, items = np.repeat(np.arange(50), 20), np.tile(np.arange(20), 50)
-    for bound in (1, 7, 20, 100):
-        kept = bound_contributions(users, items, bound=bound)
-        assert kept.sum() == 50 * min(bound, 20)
-        assert kept.max() <= 50
-    assert bound_contributions(np.empty(0, int), np.empty(0, int), bound=3).tolist() == []
-
-
-def test_ties_with_the_last_are_as_good():
-    assert recall(np.array([0, 1]), FULL, k=2) == 0.5
-    assert recall(np.array([0, 3]), np.array([5, 1, 1, 1]), k=2) == 1.0
-    assert recall(np.array([], dtype=int), FULL, k=9) == 0.0
+    log = pyarrow.table({"user": np.repeat(np.arange(50), 20), "item": np.tile(np.arange(20), 50)})
+    for bound in (1, 7, 100):
+        full, bounded = count_bounded(log, bound=bound)
+        assert bounded.sum() == 50 * min(bound, 20)
+        assert set(full.tolist()) == {50}
+        assert all(1 <= kept <= 50 for kept in bounded)
+    full, parts = count_bounded(log, bound=5, parts=8)
+    assert (full.tolist(), parts.tolist()) == ([50] * 20, [50 * 4] * 20)  # isqrt(64 * 5 // 20) eighths each
+    assert [counts.tolist() for counts in count_bounded(log.slice(0, 0), bound=3)] == [[], []]
