@@ -486,7 +486,7 @@ CLAIMS: dict[str, tuple[Callable[[], list[str]], set[str]]] = {
 
 def test_every_experiment_has_a_page_and_claims() -> None:
     assert CLAIMS.keys() == EXPERIMENTS.keys()
-    assert {path.stem for path in PAGES.glob("*.md")} == {*EXPERIMENTS, "data"}
+    assert {path.stem for path in PAGES.glob("*.md")} == {*EXPERIMENTS, "data", "index"}
 
 
 def mistakes(text: str, phrases: list[str], set_up: set[str]) -> list[str]:
