@@ -99,7 +99,7 @@ def test_how_much_a_release_takes(run, top, books, options, used):
     assert (reserved <= 100) if used is None else (0.98 * used < reserved <= used)
     assert entry["settled"]["rdp"] <= entry["reserved"]["rdp"]
     assert (plain["counts"] is not None) == ("--counts" in options)
-    assert "counts" not in entry["mechanism"] or set(entry["mechanism"]["counts"]) == {"sigma", "max_k"}
+    assert "counts" not in entry["mechanism"] or set(entry["mechanism"]["counts"]) == {"sigma_of_one"}
 
 
 def test_limits_of_an_analyst(run, top, books):
