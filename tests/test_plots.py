@@ -51,9 +51,10 @@ def test_the_curve_is_that_of_the_mechanism_that_ran(options):
 
 def test_what_the_budget_alone_did_not_build_has_no_curve():
     release = release_of(CLIFF, choose="em")
-    hinted = replace(release, mechanism={"name": release.mechanism["name"], "hint": 3, **release.mechanism})
-    assert gap_chance(replace(hinted, cost=2 * release.cost)) is None
     assert gap_chance(release) is not None
+    assert gap_chance(replace(release, cost=2 * release.cost)) is None
+    hinted = {**release.mechanism, "name": "hinted-top-k", "hint": 3, "hint_from": "ledger"}
+    assert gap_chance(replace(release, mechanism=hinted)) is None
 
 
 def test_a_withheld_release_says_so(tmp_path):

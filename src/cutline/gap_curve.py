@@ -39,10 +39,10 @@ def gap_chance(release: Release) -> GapChance | None:
     """
     if release.budget is None or "max_k" not in release.mechanism:
         return None
-    kind = mechanism(release.mechanism["name"])
-    public = {name: value for name, value in release.mechanism.items() if kind.accepts(name)}
     max_k = int(release.mechanism["max_k"])
     try:
+        kind = mechanism(release.mechanism["name"])
+        public = {name: value for name, value in release.mechanism.items() if kind.accepts(name)}
         own = kind.calibrate(release.budget, adjacency=release.cost.adjacency, **public)
         # Built from parameters, by a ledger's limits or with a hint, and not from the budget alone: no curve is known.
         if own.cost != (release.reserved or release.cost):
@@ -52,7 +52,7 @@ def gap_chance(release: Release) -> GapChance | None:
         farthest = min(int(2.4 * needed), 1 << 20)
         gaps = np.unique(np.append(np.linspace(1, farthest, 121).astype(int), min(needed, farthest)))
         chances = np.array([_chance(own, cut, gap, max_k=max_k) for gap in gaps])
-    except CutlineError:  # built by hand from parts that no budget would give
+    except CutlineError:  # built by hand from parts that no budget would give, or with a hint, which only a ledger has
         return None
     return GapChance(gaps=gaps, chances=chances, needed=needed)
 
