@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cutline.pate.classifier import PATEClassifier
     from cutline.pate.label import label
     from cutline.pate.partition import partition
+    from cutline.pate.planning import plan_labels
     from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter
     from cutline.release import Release
 
@@ -43,6 +44,7 @@ __all__ = [
     "label",
     "partition",
     "plan",
+    "plan_labels",
     "quote",
     "read_answer",
     "top",
@@ -58,6 +60,7 @@ _HOMES = {
     "cutline.pate.classifier": ("PATEClassifier",),
     "cutline.pate.label": ("label",),
     "cutline.pate.partition": ("partition",),
+    "cutline.pate.planning": ("plan_labels",),
     "cutline.privacy": ("Adjacency", "BitTable", "Budget", "Cost", "Filter"),
     "cutline.release": ("Release",),
 }

@@ -48,6 +48,7 @@ COMMANDS = [  # the command, its arguments, its schema; in this order, in one fo
     ("explain", ("release.json",), "page"),
     ("cost", (), "cost"),
     ("plan", ("--max-k", "20", "--mechanism", "joint-stable", "--prior", "published.json", "--want", "0.9"), "plan"),
+    ("plan-labels", ("--records", "9000", "--labels", "2", "--epsilon", "2", "--teachers", "50"), "label-plan"),
     ("mechanisms", (), "mechanisms"),
     ("demo", (), "release"),
     ("top", ("nowhere.csv", *ASKED), "error"),

@@ -23,6 +23,7 @@ from cutline.cli.label import label
 from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.plan import plan
+from cutline.cli.plan_labels import plan_labels
 from cutline.cli.top import top
 from cutline.cli.verify import verify
 from cutline.errors import CutlineError
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, top, cost, plan, explain, inspect, mechanisms, label, verify):
+for command in (demo, top, cost, plan, explain, inspect, mechanisms, label, plan_labels, verify):
     app.command()(command)
 app.command("pate", hidden=True)(label)  # what it was called in 0.1; for one version more
 for owners_command in (audit, backup, restore, upgrade):

@@ -186,3 +186,16 @@ def _write(file: BinaryIO, kind: str, values: Int8Array, names: Sequence[str], g
         pq.write_table(table.replace_schema_metadata({"cutline.guarantee": guarantee}), file)
     else:
         pyarrow.csv.write_csv(table, file)
+
+
+def read_examples(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return public features and labels, the arrays X and y of an .npz file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return file["X"], file["y"]
+    except Exception:
+        raise SourceError(
+            "public examples must be an .npz file with arrays named X and y",
+            f"{str(path)!r}",
+            "Save it with numpy.savez.",
+        ) from None
