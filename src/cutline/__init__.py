@@ -15,6 +15,7 @@ from cutline.version import __version__
 if TYPE_CHECKING:
     from cutline.api import count, plan, quote, read_answer, top, top_by
     from cutline.errors import CutlineError
+    from cutline.explain import explain
     from cutline.histogram import BoundedHistogram, ClosedHistogram, OpenHistogram
     from cutline.ledger import Ledger
     from cutline.mechanisms import StableTopK
@@ -41,6 +42,7 @@ __all__ = [
     "StableTopK",
     "__version__",
     "count",
+    "explain",
     "label",
     "partition",
     "plan",
@@ -54,6 +56,7 @@ __all__ = [
 _HOMES = {
     "cutline.api": ("count", "plan", "quote", "read_answer", "top", "top_by"),
     "cutline.errors": ("CutlineError",),
+    "cutline.explain": ("explain",),
     "cutline.histogram": ("BoundedHistogram", "ClosedHistogram", "OpenHistogram"),
     "cutline.ledger": ("Ledger",),
     "cutline.mechanisms": ("StableTopK",),

@@ -37,9 +37,9 @@ max-width:52rem;margin:0 auto;padding:1.5rem;overflow-wrap:anywhere}
 .cutline-page .lead{color:#59636e}
 .cutline-page .bound{border-left:4px solid #d9822b;padding:.25em .8em;margin:.5em 0;background:#fdf6ee}
 .cutline-page .mark{color:#8c1d18;font-weight:600}
-@page{size:A4;margin:12mm 14mm}
-@media print{.cutline-page{font-size:8.6pt;line-height:1.32;padding:0;max-width:none}
-.cutline-page h1{font-size:14pt}.cutline-page h2{margin-top:.7em}.cutline-page .bound{margin:.3em 0}}
+@page{size:A4;margin:11mm 14mm}
+@media print{body{margin:0}.cutline-page{font-size:8.4pt;line-height:1.28;padding:0;max-width:none}
+.cutline-page h1{font-size:13pt}.cutline-page h2{margin-top:.55em}.cutline-page .bound{margin:.3em 0}}
 """
 
 
@@ -235,7 +235,7 @@ def _asked(
     mechanism = plain["mechanism"]
     question = dict((entry or {}).get("question") or {})
     column = f" of the column {_text(question['item'], 60)}" if question.get("item") else ""
-    where = f", in rows where {_text(question['where'], 160)}" if question.get("where") else ""
+    where = f", in rows where {_text(question['where'], 120)}" if question.get("where") else ""
     if "labels" in plain:
         what = f"Labels for {_text(plain.get('queries', '?'), 20)} queries, by a vote of teachers who share no record"
     elif "groups" in plain:
@@ -247,7 +247,7 @@ def _asked(
     counted = ", with noisy counts of them" if mechanism.get("counts") else ""
     data = f" Data: {_text(account['dataset'], 80)}" if account and account.get("dataset") else ""
     version = f", version {_text(entry['data_version'], 60)}" if entry and entry.get("data_version") else ""
-    purpose = f" Purpose: {_text(entry['purpose'], 160)}." if entry and entry.get("purpose") else ""
+    purpose = f" Purpose: {_text(entry['purpose'], 120)}." if entry and entry.get("purpose") else ""
     yield f"{what}{counted}.{data}{version}{'.' if data else ''}{purpose}"
 
 
