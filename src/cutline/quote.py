@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Unpack, overload
@@ -24,12 +23,13 @@ import numpy as np
 from cutline.ask import Ask
 from cutline.counting import Log, Progress, Question, ask, bind, group_by
 from cutline.counting.question import Columns, Grouping
-from cutline.errors import ParameterError
+from cutline.errors import CutlineError, ParameterError
 from cutline.grouped import GroupedRelease, of_table
 from cutline.histogram import ClosedHistogram, Histogram, Item, item_key
 from cutline.mechanisms import Mechanism, StableTopK
 from cutline.mechanisms.adaptive.hinted import HintedTopK, check_hint
 from cutline.mechanisms.noisy_counts import NoisyCounts, calibrate_with_counts, count_bound, with_counts
+from cutline.mechanisms.one_gap import say_by_chance
 from cutline.mechanisms.planned import check_plan
 from cutline.mechanisms.registry import check_parameters, default_max_k, default_mechanism, needs_no_bound
 from cutline.notebook import Shown
@@ -38,51 +38,7 @@ from cutline.privacy import Adjacency, Budget, Cost
 from cutline.release import Release, describe_cost, digest_items, state_guarantee
 from cutline.sampling import Source
 from cutline.termination import clean_termination
-
-
-class Work(ABC, Generic[Answer]):
-    """What a quote runs: bound to a source before it is paid for, counted and drawn afterwards."""
-
-    @property
-    @abstractmethod
-    def cost(self) -> Cost:
-        """The cost of the dearest path."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return name and public parameters of what runs, as plain data."""
-
-    @abstractmethod
-    def promise(self, budget: Budget, *, seeded: bool) -> str:
-        """Return the guarantee that the answer will state; it does not depend on the answer."""
-
-    @abstractmethod
-    def ask(self) -> dict[str, Any]:
-        """Return the public question as plain data: all that must be equal for one answer to serve twice, but the data."""
-
-    def as_asked(self) -> Work[Answer]:
-        """Return the work without what the books added to it: by this a question that is asked again is recognised."""
-        return self
-
-    def planned(self, budget: Budget) -> Budget:
-        """Return how many releases like this one the budget covers: all that it is for, or fewer if each may take more."""
-        return budget
-
-    @abstractmethod
-    def read(self, record: Mapping[str, Any]) -> Answer:
-        """Read an answer to this question back from its record."""
-
-    @abstractmethod
-    def bind(self, source: Any) -> Any:
-        """Open the source and refuse, for public reasons only, what does not fit; no row is read."""
-
-    @abstractmethod
-    def count(self, bound: Any, progress: Progress | None) -> Any:
-        """Read the rows and count; the result is private."""
-
-    @abstractmethod
-    def draw(self, counted: Any, rng: Source) -> Answer:
-        """Draw what becomes public."""
+from cutline.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +121,7 @@ class Quote(Shown, Generic[Answer]):
         return {
             **describe_cost(self.mechanism, cost=self.cost, budget=budget, delta=budget.delta, full=full),
             "reason": self.reason,
+            "by_chance": self.work.say_by_chance(),
             "guarantee": self.guarantee,
             "seeded": self.terms.rng.seeded,
             "ledger": None if account is None else account.to_dict(),
@@ -207,6 +164,16 @@ class TopWork(Work[Release]):
 
     def planned(self, budget: Budget) -> Budget:
         return self.mechanism.budget or budget if isinstance(self.mechanism, HintedTopK) else budget
+
+    def say_by_chance(self) -> str | None:
+        size = len(self.question.candidates or ())
+        k = self.mechanism.describe().get("k") if size else None
+        if k is None or k >= size:
+            return None
+        try:
+            return say_by_chance(self.mechanism.chance, k=k, candidates=size)
+        except CutlineError:  # a law that is too large: nothing is said
+            return None
 
     def read(self, record: Mapping[str, Any]) -> Release:
         return Release.from_record(record)
@@ -257,6 +224,9 @@ class TableWork(Work[GroupedRelease]):
             "max_groups_per_user": limit,
             "key": None if limit is None else digest_items(salts)["sha256"],  # it chooses the groups of a user
         }
+
+    def say_by_chance(self) -> str | None:
+        return self.each.say_by_chance()
 
     def read(self, record: Mapping[str, Any]) -> GroupedRelease:
         return GroupedRelease.from_record(record)

@@ -1,7 +1,9 @@
 """The caller's lists: one column of a file, brought to the declared type of the log's, or refused before anything is paid."""
 
 import json
+import re
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -12,8 +14,10 @@ import cutline
 from cutline.cli.files import read_list
 from cutline.counting import type_list
 from cutline.errors import EngineError, ParameterError, SourceError
+from cutline.histogram import ClosedHistogram
 from cutline.ledger import Ledger
 from cutline.privacy import Budget
+from cutline.sampling import SeededSource
 
 PEOPLE = list(range(400))
 
@@ -146,3 +150,21 @@ def test_the_account_names_the_user(run, log, tmp_path):
     assert "user must be the name of a column" in json.loads(alone.stdout)["error"]["rule"]
     with Ledger(books) as opened:  # ready counts have no columns, whatever the account names
         assert cutline.top({"a": 900}, max_k=5, ledger=opened, dataset="visits").listed() == ["a"]
+
+
+def test_the_quote_of_a_closed_domain_says_what_would_be_chance(run, log, tmp_path):
+    """At a low epsilon a list of candidates is filled all the same, and nothing in it shows how."""
+    asked = cutline.quote(candidates=range(100), k=10, epsilon=0.1)
+    said = asked.to_dict()["by_chance"]
+    assert "about 9 of the 10 items would be there by chance" in said
+    needed = int(re.search(r"each of them has ([\d,]+) users more", said)[1].replace(",", ""))
+    clear = ClosedHistogram.from_counts(np.where(np.arange(100) < 10, needed, 0))
+    assert 0.9 <= asked.work.mechanism.chance(clear, 10) < 0.92
+    flat = ClosedHistogram.from_counts(np.full(100, 500))
+    found = [asked.work.mechanism.release(flat, rng=SeededSource(seed)).items for seed in range(40)]
+    assert np.mean([len(set(items) - set(range(10))) for items in found]) == pytest.approx(9, abs=0.5)
+    assert cutline.quote(k=10, max_k=20).to_dict()["by_chance"] is None  # an open domain is not filled
+    assert cutline.quote(candidates=range(3), k=3).to_dict()["by_chance"] is None
+    (tmp_path / "c.txt").write_text("9\n10\n11\n12\n")
+    told = run("top", log, "--user", "who", "--item", "artist", "--k", 2, "--candidates", tmp_path / "c.txt")
+    assert "about 1 of the 2 items would be there by chance" in " ".join(told.stdout.split())

@@ -125,10 +125,12 @@ def publish(
     full: bool = False,
     instead: Mapping[str, Any] = {},
     require: str | None = None,
+    by_chance: str | None = None,
 ) -> None:
     """Deliver what became public, the same now and when the ledger is asked for it again; ``instead`` replaces parts of it.
 
-    ``require`` is the least status that is wanted: if the answer has not got it, the exit code says so once all is printed.
+    ``by_chance`` says what a closed domain shows of a flat log, if there is anything to say. ``require`` is the least status
+    that is wanted: if the answer has not got it, the exit code says so once all is printed.
     """
     assert isinstance(answer, Paid)  # noqa: S101 - nothing else is paid for
 
@@ -142,12 +144,15 @@ def publish(
 
     def show() -> None:
         print_answer(answer, header=header)
+        if by_chance is not None:
+            print_facts(results(), {"by chance": by_chance})
         if in_terminal:
             from cutline.cli.text_figure import print_figure
 
             results().print()
             print_figure(results(), answer)
 
+    said = {} if by_chance is None else {"by_chance": by_chance}
     in_terminal = plot is not None and str(plot) == "-"
 
     place = "Without a ledger it is not kept, and asking again is another release."
@@ -156,7 +161,7 @@ def publish(
     elif answer.entry is not None:
         place = f"It is paid for and kept: `{recall(answer.entry, ledger)}` prints it again."
     deliver(
-        answer.to_dict(full=full) | {"unsettled": unsettled and unsettled.to_dict()} | dict(instead),
+        answer.to_dict(full=full) | said | {"unsettled": unsettled and unsettled.to_dict()} | dict(instead),
         show,
         as_json=as_json,
         plot=None if in_terminal else plot,

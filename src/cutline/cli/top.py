@@ -176,7 +176,7 @@ def top(
     else:
         of_table = listed(groups, "the groups", by, groups_column)
         asked = quote(by=by, groups=of_table, max_groups_per_user=max_groups_per_user, **ask)
-    unsettled = None
+    unsettled, by_chance = None, asked.work.say_by_chance()
     with counting("Counting distinct users per item") as progress:
         try:
             answer: object = asked.run(log, progress=progress)
@@ -191,6 +191,7 @@ def top(
         as_json=as_json,
         full=full,
         require=require,
+        by_chance=by_chance,
     )
 
 

@@ -63,3 +63,27 @@ def one_gap(
         return chance(histogram, cut) >= success
 
     return smallest(holds)
+
+
+def say_by_chance(chance: Callable[[Histogram, int], float], *, k: int, candidates: int) -> str:
+    r"""Say how many of k items would be there by chance on a flat log, and what it takes for the right ones to come out.
+
+    A list of candidates is always filled: where all of them have as many users, by chance, and the answer does not show it.
+
+    Examples
+    --------
+    >>> from cutline.mechanisms.closed.peeling import PeelingEM
+    >>> from cutline.privacy import Budget
+    >>> ready = PeelingEM.calibrate(Budget(epsilon=0.1, delta=1e-6), k=10)
+    >>> said = say_by_chance(ready.chance, k=10, candidates=100)
+    >>> print(said.split(". ")[0])
+    On a log where all 100 candidates have nearly as many users, about 9 of the 10 items would be there by chance
+    >>> print(said.split(". ")[1])
+    The right ones come out 9 times in 10 if each of them has 445 users more than any other.
+    """
+    needed = one_gap(chance, max_k=candidates, k=k, closed=True)
+    return (
+        f"On a log where all {candidates:,} candidates have nearly as many users, about {k - k * k / candidates:.0f} of the "
+        f"{k} items would be there by chance. The right ones come out 9 times in 10 if each of them has {needed:,} users more "
+        "than any other."
+    )

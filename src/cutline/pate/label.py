@@ -21,8 +21,9 @@ from cutline.pate.ballots import check_ballots, check_scores
 from cutline.pate.labels import Labels, state_label_guarantee
 from cutline.payment import Payment, agree_terms
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.quote import Quote, Work
+from cutline.quote import Quote
 from cutline.sampling import Source
+from cutline.work import Work
 
 
 class LabelAsk(Payment, total=False):
