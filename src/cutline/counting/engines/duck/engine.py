@@ -182,8 +182,8 @@ class FoundFiles:
     def shape(self) -> Self:
         return self  # a file is only read when it is counted
 
-    def prepare(self, _spill: Path, /) -> Self:
-        return self
+    def prepare(self, _spill: Path, /) -> Sequence[Self]:
+        return (self,)
 
     def _list(self) -> str:
         return "[" + ", ".join(text_literal(glob.escape(path)) for path in self.found) + "]"

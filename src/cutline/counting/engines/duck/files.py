@@ -37,7 +37,7 @@ class Parquet(FoundFiles):
     """Parquet files; types are those of the schema. Directory names (hive partitions) are not columns.
 
     DuckDB reads them itself if every cell of the wanted columns has a meaning for it. Otherwise (text, decimals, times) it is
-    handed what pyarrow reads, because it stops at the first cell that has none.
+    handed what pyarrow reads, because it stops at the first cell that has none; text it tries to read itself before.
     """
 
     __slots__ = ()
@@ -48,6 +48,19 @@ class Parquet(FoundFiles):
 
     def scan(self, engine: Engine, wanted: Sequence[str], /) -> str:
         """Check that all files declare the wanted columns alike, and select them."""
+        kinds = self._find_kinds(wanted)
+        if all_readable(kinds):
+            return self._select(_quote(name) for name in wanted)
+        for kind, name in zip(kinds, wanted, strict=True):
+            check_known(engine, kind, name)
+        engine.register("file", readable(kinds, partial(self._read, wanted)))
+        return "SELECT * FROM file"
+
+    def prepare(self, _spill: Path, /) -> Sequence[Parquet]:
+        return ParquetText(found=self.found, form=self.form, zipped=self.zipped), self
+
+    def _find_kinds(self, wanted: Sequence[str]) -> list[Any]:
+        """Return the types of the columns, which all files must declare alike."""
         first = _read_schema(self.found[0])
         for path in self.found:
             schema = first if path == self.found[0] else _read_schema(path)
@@ -64,13 +77,10 @@ class Parquet(FoundFiles):
                         f"{name!r} in two spellings",
                         "Rename one of the columns.",
                     )
-        kinds = [first.field(name).type for name in wanted]
-        if not all_readable(kinds):
-            for kind, name in zip(kinds, wanted, strict=True):
-                check_known(engine, kind, name)
-            engine.register("file", readable(kinds, partial(self._read, wanted)))
-            return "SELECT * FROM file"
-        names = ", ".join(f'"{name.replace(chr(34), 2 * chr(34))}" AS c{i}' for i, name in enumerate(wanted))
+        return [first.field(name).type for name in wanted]
+
+    def _select(self, cells: Iterable[str]) -> str:
+        names = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
         return f"SELECT {names} FROM read_parquet({self._list()}, hive_partitioning=false, union_by_name=false)"
 
     def _read(self, wanted: Sequence[str]) -> Iterator[Any]:
@@ -84,6 +94,28 @@ class Parquet(FoundFiles):
         for path in self.found:
             log = dataset.dataset(path, format=kind)
             yield from log.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
+
+
+class ParquetText(Parquet):
+    """Parquet files whose text DuckDB reads itself, which is faster; it stops at any cell that is not UTF-8."""
+
+    __slots__ = ()
+
+    def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
+        kinds = self._find_kinds(wanted)
+        if not all(_is_text(kind) or all_readable([kind]) for kind in kinds):
+            raise EngineError("the engine must be able to read every cell", "", "Let pyarrow read them.")
+        return self._select(map(_limit_text, kinds, wanted))
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _limit_text(kind: Any, name: str) -> str:
+    """Return the SQL of a column's cell, with text that is too long as missing."""
+    cell = _quote(name)
+    return f"CASE WHEN strlen({cell}) <= {LONGEST} THEN {cell} END" if _is_text(kind) else cell
 
 
 Files: TypeAlias = Parquet | Csv | Json

@@ -42,8 +42,8 @@ class Frame:
         table = self.table.slice(0, 0) if self.kind == "pyarrow" else self.table[:0]
         return Frame(kind=self.kind, table=table)
 
-    def prepare(self, _spill: Path, /) -> Frame:
-        return self
+    def prepare(self, _spill: Path, /) -> Sequence[Frame]:
+        return (self,)
 
     def columns(self) -> Sequence[object]:
         if self.kind == "lazy":

@@ -41,7 +41,7 @@ class Csv(FoundFiles):
                 )
         return headers[0]
 
-    def prepare(self, spill: Path, /) -> Self:
+    def prepare(self, spill: Path, /) -> Sequence[Self]:
         try:
             kept = [
                 without_long_rows(path, spill, delimiter=self._delimiter, zipped=self.zipped) for path in self.found
@@ -50,7 +50,7 @@ class Csv(FoundFiles):
             kept = []
         if not kept:
             raise _unreadable(self.found[0])
-        return replace(self, found=tuple(kept))
+        return (replace(self, found=tuple(kept)),)
 
     def scan(self, _engine: Engine, wanted: Sequence[str], /) -> str:
         names = list(self.columns())

@@ -9,11 +9,11 @@ item, and the tables ``candidates (place, value)`` and ``groups (place, value)``
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from cutline.counting.engines.duck.bounded import DuckKept, count_bounded
 from cutline.counting.engines.duck.engine import Engine, check_root, spill_directory
@@ -22,8 +22,10 @@ from cutline.counting.engines.duck.frames import frame_of
 from cutline.counting.engines.duck.lists import ORDER_CANDIDATES, WHOLE, PublicList, match_list
 from cutline.counting.engines.duck.where import parse_where
 from cutline.counting.question import QUERY_NAMES, Grouping, Progress, Question, check_present
-from cutline.errors import ColumnTypeError, SourceError, WhereError
+from cutline.errors import ColumnTypeError, EngineError, SourceError, WhereError
 from cutline.termination import clean_termination
+
+T = TypeVar("T")
 
 _FLOAT = frozenset({"FLOAT", "DOUBLE"})
 _PLAIN = frozenset({*WHOLE.values(), "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "TIME", "UUID"})
@@ -63,8 +65,11 @@ class Table(Protocol):
     def shape(self) -> Table:
         """Return a table of the same columns, without rows where leaving them out saves work."""
 
-    def prepare(self, spill: Path, /) -> Table:
-        """Return the table as the engine can read it, whatever its rows hold; copies of rows go to the directory ``spill``."""
+    def prepare(self, spill: Path, /) -> Sequence[Table]:
+        """Return the tables that the engine should read instead, best first; the last is read whatever its rows hold.
+
+        All have the same rows. The engine may fail on any but the last; copies of rows go to the directory ``spill``.
+        """
 
     def columns(self) -> Sequence[object] | None:
         """Return the names of the columns; None if only rows could tell them."""
@@ -99,19 +104,22 @@ class DuckVotes:
     lists: tuple[PublicList, ...]
 
     def top(self, max_k: int, progress: Progress | None = None) -> list[tuple[Any, ...]]:
-        with self.show(progress) as engine:
+        def count(engine: Engine) -> list[tuple[Any, ...]]:
             if self.question.grouping is None:
                 return _top_of_all(engine, max_k=max_k, cheap=self.table.cheap)
             return _top_of_groups(engine, self.question.grouping, max_k=max_k)
 
+        with clean_termination(), ExitStack() as stack:
+            return self._count(count, progress, stack)[1]
+
     def tally(self, progress: Progress | None = None) -> tuple[Any, Any]:
-        with self.show(progress) as engine:
-            return _tally_candidates(engine, self.question.grouping)
+        with clean_termination(), ExitStack() as stack:
+            return self._count(lambda engine: _tally_candidates(engine, self.question.grouping), progress, stack)[1]
 
     def keep(self, progress: Progress | None = None) -> DuckKept:
-        with clean_termination(), ExitStack() as stack:
-            engine = stack.enter_context(self._open(progress))
-            grouping = self.question.grouping
+        grouping = self.question.grouping
+
+        def count(engine: Engine) -> None:
             count_bounded(
                 engine,
                 "(SELECT DISTINCT i, u FROM votes)" if grouping is None else _list_triples(engine, grouping, _GROUPED),
@@ -119,30 +127,49 @@ class DuckVotes:
                 bound=self.question.max_items_per_user or 1,
                 parts=self.question.vote_parts or 1,
             )
-            engine.report_end()
+
+        with clean_termination(), ExitStack() as stack:
+            engine, _ = self._count(count, progress, stack)
             return DuckKept(engine=engine, closing=stack.pop_all())
 
     @contextmanager
     def show(self, progress: Progress | None) -> Iterator[Engine]:
         """Open an engine with the view ``votes``, the view ``log`` behind it, and the tables of the lists in it."""
-        with clean_termination(), self._open(progress) as engine:
+        with (
+            clean_termination(),
+            spill_directory() as spill,
+            self._open(self.table.prepare(spill)[-1], spill, progress) as engine,
+        ):
             yield engine
             engine.report_end()
 
+    def _count(self, count: Callable[[Engine], T], progress: Progress | None, stack: ExitStack) -> tuple[Engine, T]:
+        """Open an engine and count with it; the stack closes it. Where a quick way of reading fails, the next is taken."""
+        spill = stack.enter_context(spill_directory())
+        told = None if progress is None else _rising(progress)
+        *quick, last = self.table.prepare(spill)
+        for table in quick:
+            with suppress(EngineError, SourceError), ExitStack() as attempt:
+                engine = attempt.enter_context(self._open(table, spill, told))
+                counted = count(engine)
+                stack.push(attempt.pop_all())
+                break
+        else:
+            engine = stack.enter_context(self._open(last, spill, told))
+            counted = count(engine)
+        engine.report_end()
+        return engine, counted
+
     @contextmanager
-    def _open(self, progress: Progress | None) -> Iterator[Engine]:
-        with ExitStack() as stack:
-            spill = stack.enter_context(spill_directory())
-            table = self.table.prepare(spill)
-            engine = stack.enter_context(
-                Engine(
-                    spill=spill,
-                    memory_limit=self.question.memory_limit,
-                    paths=table.paths,
-                    row_local=self.condition is not None,
-                    progress=progress,
-                )
-            )
+    def _open(self, table: Table, spill: Path, progress: Progress | None) -> Iterator[Engine]:
+        """Open an engine, with the view ``votes`` and the tables of the lists in it."""
+        with Engine(
+            spill=spill,
+            memory_limit=self.question.memory_limit,
+            paths=table.paths,
+            row_local=self.condition is not None,
+            progress=progress,
+        ) as engine:
             declared = _show_log(engine, table, self.wanted)
             if _read_values(self.question, declared) != self.values:
                 rule = "the log must keep the types of its columns until it is counted"
@@ -154,6 +181,18 @@ class DuckVotes:
             kept += [] if self.condition is None else [self.condition]
             engine.run(f"CREATE TEMP VIEW votes AS SELECT {selected} FROM log WHERE {' AND '.join(kept)}")
             yield engine
+
+
+def _rising(progress: Progress) -> Progress:
+    """Return the same function, but told no less than before when the work begins again."""
+    highest = 0.0
+
+    def tell(share: float) -> None:
+        nonlocal highest
+        highest = max(highest, share)
+        progress(highest)
+
+    return tell
 
 
 def open_table(source: object, form: str | None = None) -> Table:
