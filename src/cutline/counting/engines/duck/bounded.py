@@ -16,7 +16,7 @@ from cutline.counting.question import DIGITS, PRIME, SALTS, vote_limits
 from cutline.histogram import Item
 
 _HEAP = 1000  # bounds up to this are kept in a heap per user; DuckDB's own limit is a million
-# Heaps and sorts are not spilled, so about a million pairs are ranked at a time; each time all pairs are passed once.
+# Heaps and sorts are not spilled, so about a million pairs are ranked at a time; each time all of them are passed once.
 _AT_ONCE, _MOST_SLICES = 2**20, 64
 _MASK = 2**32 - 1
 # The chance of a pair, and below it the item's place in the items' own order: no two items of a user are equal.
@@ -87,38 +87,42 @@ def count_bounded(engine: Engine, source: str, *, grouped: bool, bound: int, par
 
 def _move_kept(engine: Engine, group: str, *, bound: int) -> None:
     """Count into ``moved`` the users with more items than the bound, of each item: all (n), and those who keep it (kept)."""
-    engine.run(f"CREATE TEMP TABLE users AS SELECT {group}u, {_hashed('u', 'a', 'b')} FROM busy")
     engine.run(
-        f"CREATE TEMP TABLE theirs AS SELECT {group}i, count(*) AS n "
-        f"FROM pairs SEMI JOIN busy USING ({group}u) GROUP BY {group}i",
-        until=0.85,
+        f"CREATE TEMP TABLE users AS SELECT {group}u, row_number() OVER () AS who, {_hashed('u', 'a', 'b')} FROM busy"
     )
+    ((pairs, items),) = engine.rows("SELECT (SELECT CAST(sum(n) AS BIGINT) FROM busy), (SELECT count(*) FROM totals)")
+    # Only the items of these users are needed; to hash a few more costs less than to find out which those are.
+    named = "totals" if items <= pairs else f"pairs SEMI JOIN busy USING ({group}u)"
     engine.run(
         f"CREATE TEMP TABLE items AS SELECT i, place, {_hashed('i', 'x', 'y')} "
-        "FROM (SELECT i, row_number() OVER (ORDER BY i) AS place FROM (SELECT DISTINCT i FROM theirs))"
+        f"FROM (SELECT i, row_number() OVER (ORDER BY i) AS place FROM (SELECT DISTINCT i FROM {named}))"
     )
-    engine.run(f"CREATE TEMP TABLE choices AS SELECT {group}place, 0 AS kept FROM theirs JOIN items USING (i) LIMIT 0")
-    ((ranked,),) = engine.rows("SELECT CAST(sum(n) AS BIGINT) FROM theirs")
-    slices = min(ranked // _AT_ONCE + 1, _MOST_SLICES)
+    engine.run(
+        f"CREATE TEMP TABLE ranked AS SELECT {group}who, {_ORDERED} AS chance "
+        f"FROM pairs JOIN users USING ({group}u) JOIN items USING (i)",
+        until=0.88,
+    )
+    engine.run(f"CREATE TEMP TABLE choices AS SELECT {group}chance AS place, 0 AS kept FROM ranked LIMIT 0")
+    slices = min(pairs // _AT_ONCE + 1, _MOST_SLICES)
     for part in range(slices):
-        own = f"(SELECT * FROM users WHERE a % {slices} = {part})"
-        joined = f"FROM pairs JOIN {own} USING ({group}u) JOIN items USING (i)"
+        own = f"FROM ranked WHERE who % {slices} = {part}"
         if bound <= _HEAP:
-            lowest = f"SELECT {group}min({_ORDERED}, {bound}) AS lowest {joined} GROUP BY {group}u"
+            lowest = f"SELECT {group}min(chance, {bound}) AS lowest {own} GROUP BY {group}who"
             kept = f"SELECT {group}unnest(lowest) & {_MASK} AS place FROM ({lowest})"
         else:
-            place = f"row_number() OVER (PARTITION BY {group}u ORDER BY {_ORDERED})"
-            kept = f"SELECT {group}place {joined} QUALIFY {place} <= {bound}"
+            order = f"row_number() OVER (PARTITION BY {group}who ORDER BY chance)"
+            kept = f"SELECT {group}chance & {_MASK} AS place {own} QUALIFY {order} <= {bound}"
         engine.run(
             f"INSERT INTO choices SELECT {group}place, count(*) AS kept FROM ({kept}) GROUP BY {group}place",
-            until=0.85 + 0.1 * (part + 1) / slices,
+            until=0.88 + 0.07 * (part + 1) / slices,
         )
     engine.run(
-        f"CREATE TEMP TABLE moved AS SELECT {group}i, theirs.n AS n, kept FROM theirs JOIN items USING (i) "
+        f"CREATE TEMP TABLE moved AS SELECT {group}i, n, kept "
+        f"FROM (SELECT {group}chance & {_MASK} AS place, count(*) AS n FROM ranked GROUP BY ALL) JOIN items USING (place) "
         f"LEFT JOIN (SELECT {group}place, sum(kept) AS kept FROM choices GROUP BY {group}place) USING ({group}place)",
         until=0.96,
     )
-    for table in ("users", "theirs", "items", "choices"):
+    for table in ("users", "items", "ranked", "choices"):
         engine.run(f"DROP TABLE {table}")
 
 
