@@ -25,7 +25,7 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 add_module_names = False
 python_use_unqualified_type_names = True
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # hundreds of them would be copied into every page's navigation
 
 html_theme = "furo"
 html_title = "Cutline"
