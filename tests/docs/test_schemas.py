@@ -102,6 +102,7 @@ def test_every_status_but_empty_was_among_them(printed):
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_a_schema_is_one_and_can_refuse(name):
     Draft202012Validator.check_schema(SCHEMAS[name])
+    assert SCHEMAS[name]["$id"] == f"{name}.schema.json"
     assert find_faults(name, {}) != []
     assert find_faults(name, []) != []
 
