@@ -297,7 +297,7 @@ def test_equal_seeds_give_equal_students_and_the_system_gives_others():
         ({"random_state": -1}, "random_state must be"),
         ({"random_state": Decimal(3)}, "random_state must be"),
         ({"limit": Decimal(2)}, "limit must be a whole number"),
-        ({"aggregator": None}, "registered name, or an Aggregator"),
+        ({"aggregator": 7}, "registered name, or an Aggregator"),
         ({"missing": np.array(["skip", "mark"])}, "missing must be skip or mark"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"delta": 2.0}, "delta"),

@@ -11,6 +11,14 @@ import numpy.typing as npt
 from cutline.errors import ParameterError, shortened
 from cutline.extras import require
 from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
+from cutline.pate.classes import (
+    ClassStudent,
+    array_of_names,
+    choose_aggregator,
+    fit_class_student,
+    read_class_names,
+    read_classes,
+)
 from cutline.pate.label import keep_unsettled, quote_labels
 from cutline.pate.labels import Labelled, state_privacy
 from cutline.pate.partition import (
@@ -50,7 +58,7 @@ def _student_has_probabilities(classifier: PATEClassifier) -> bool:
 
 
 class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    r"""A classifier for one or many labels whose training records stay private.
+    r"""A classifier for one of several classes, or for one or many labels, whose training records stay private.
 
     Records are split over teachers, each teacher votes on the labels of *public* examples, an aggregator turns the
     votes into labels under differential privacy, and a student learns from those labels. Only the student and the
@@ -68,9 +76,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         logistic regression.
     n_teachers
         How many teachers share the records; public. More teachers: less noise in the votes, fewer records each.
+    classes
+        For records of one class each, how many classes there are (0, 1, ...) or a list of their values; public, never read from
+        the records. Every teacher then learns all classes together and casts one vote. None: ``y`` holds labels of 0 and 1.
     epsilon, delta, aggregator, adjacency, limit, accounting
-        As for `cutline.label`, for all public examples together. The limit keeps a teacher's surest labels and lowers the cost
-        where labels are many and few are set; ``"add-remove"`` reproduces the paper and promises less.
+        As for `cutline.label`, for all public examples together; by default classes are counted by ``"class-vote"``. The limit
+        keeps a teacher's surest labels and lowers the cost where labels are many and few are set; ``"add-remove"`` reproduces
+        the paper and promises less.
     quorum
         The share of the teachers that must say yes for a label to be set, by default half of them; public. Teachers who rarely
         say yes need a smaller one.
@@ -102,7 +114,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     aggregator_ : Aggregator
         The aggregator that drew the labels; all its parameters are public.
     classes_ : array, or list of arrays
-        ``[0, 1]``, for each label.
+        The classes, or ``[0, 1]`` for each label.
     n_features_in_ : int
         How many features there are.
 
@@ -122,10 +134,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         teacher: Any = None,
         student: Any = None,
         *,
+        classes: Any = None,
         n_teachers: int = 50,
         epsilon: float | None = None,
         delta: float | None = None,
-        aggregator: str | Aggregator = "optimal-vote",
+        aggregator: str | Aggregator | None = None,
         adjacency: str = "replace",
         limit: int | None = None,
         quorum: float | None = None,
@@ -139,6 +152,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     ) -> None:
         self.teacher = teacher
         self.student = student
+        self.classes = classes
         self.n_teachers = n_teachers
         self.epsilon = epsilon
         self.delta = delta
@@ -175,8 +189,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Private features, one row a record: an array, a data frame or a sparse matrix of numbers. An array of a chosen
             type, like images of uint8 or float32, reaches teachers and student in its own shape and type.
         y
-            Private labels, 0 or 1: one column a label, or a vector for one label. A record with anything else in it,
-            or with a feature that is not a finite number, is left out silently.
+            Private labels, 0 or 1: one column a label, or a vector for one label. With ``classes``, a vector of classes. A
+            record with anything else in it, or with a feature that is not a finite number, is left out silently.
         X_public
             Public examples with the same features; their number is the number of queries that the budget pays for.
         groups
@@ -195,18 +209,21 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         if y is None:
             validate_data(self, X, y, skip_check_array=True)
-        features, (targets, vector) = read_features(X), read_labels(y)
+        features, names = read_features(X), read_class_names(self.classes)
+        targets, vector = read_labels(y) if names is None else (read_classes(y, names), False)
         ids = read_groups(groups, features, targets)
         validate_data(self, X if hasattr(X, "columns") else features, y="no_validation", skip_check_array=True)
         self._check_settings()
         teacher = self._check_teacher()
         features, public = self._read_public(features, X_public)
+        classes = None if names is None else len(names)
+        width = targets.shape[1] if classes is None else classes
         source = SystemSource() if self.noise_seed is None else SeededSource(self.noise_seed)
         asked = quote_labels(
             queries=public.shape[0],
-            labels=targets.shape[1],
+            labels=width,
             teachers=self.n_teachers,
-            aggregator=self.aggregator,
+            aggregator=choose_aggregator(self.aggregator, classes=names is not None, teachers=self.n_teachers),
             limit=self.limit,
             quorum=self.quorum,
             accounting=self.accounting,
@@ -220,8 +237,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             purpose=purpose,
             rng=source,
         )
-        rehearse(teacher, public, labels=targets.shape[1], scored=asked.aggregator.limit is not None)
-        rehearse_student(self.student_template(), public, labels=targets.shape[1])
+        rehearse(teacher, public, labels=width, scored=asked.aggregator.limit is not None, classes=classes)
+        rehearse_student(self.student_template(), public, labels=width, classes=classes)
         key = source.words(KEY_BYTES // 8).tobytes() if self.partition_key is None else self.partition_key
         seeds = self._draw_seeds()
         voters = Teachers(
@@ -234,31 +251,37 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             seeds=seeds[1:],
             n_jobs=None if self.n_jobs is None else int(self.n_jobs),
             verbose=bool(self.verbose),
+            classes=classes,
         )
         labels, unsettled = keep_unsettled(lambda: asked.run(voters))
         # The labels are out, so they are kept even if the student cannot learn from them: to fit again would pay again.
         self.__dict__.pop("student_", None)
         self._vector, self._type = vector, public.dtype
-        self.classes_ = np.array([0, 1]) if vector else [np.array([0, 1]) for _ in range(targets.shape[1])]
+        binary = np.array([0, 1])
+        self.classes_: Any = binary if vector else [binary for _ in range(width)]
+        if names is not None:
+            self.classes_ = array_of_names(names)
         self.labels_, self.aggregator_ = labels, asked.aggregator
         self.labelled_ = Labelled(answered=labels.answered, withheld=labels.withheld, partly=labels.partial)
         self.privacy_ = state_privacy(labels, unit="record" if groups is None else "group")
-        self.student_ = fit_student(
-            self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0])
-        )
+        fit: Any = fit_student if names is None else fit_class_student
+        self.student_ = fit(self.student_template(), public, labels.values, missing=self.missing, seed=int(seeds[0]))
         if unsettled is not None:
             raise unsettled
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """Return the student's labels, 0 or 1: (examples, labels), or a vector if the student learnt from one."""
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """Return the student's classes; or its labels, 0 or 1: (examples, labels), or a vector if it learnt from one."""
         examples = self._read_examples(X)
-        labels = self.student_.predict(examples).astype(np.int64)
+        if isinstance(self.student_, ClassStudent):
+            named: npt.NDArray[Any] = self.classes_[self.student_.predict(examples)]
+            return named
+        labels: npt.NDArray[Any] = self.student_.predict(examples).astype(np.int64)
         return labels[:, 0] if self._vector else labels
 
     @available_if(_student_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Return the probability that each label is set, (examples, labels); for a vector of one label (examples, 2)."""
+        """Return the probability of each class or label, (examples, classes); for a vector of one label (examples, 2)."""
         examples = self._read_examples(X)
         chances = self.student_.predict_proba(examples)
         return np.column_stack([1 - chances, chances]) if self._vector else chances
@@ -269,9 +292,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = self.classes is not None
+        tags.classifier_tags.multi_label = self.classes is None
+        tags.target_tags.multi_output = self.classes is None
         tags.input_tags.sparse = all(
             each is None or get_tags(each).input_tags.sparse for each in (self.teacher, self.student)
         )

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from cutline.arrays import Int8Array, IntArray
+from cutline.arrays import Int8Array
 from cutline.outcome import Status
 from cutline.privacy import Adjacency, Budget, Cost
 from cutline.privacy.rounding import digits_up
@@ -151,7 +152,7 @@ class Labels(Paid):
         }
 
 
-def mark_classes(winners: IntArray, labels: int) -> Int8Array:
+def mark_classes(winners: npt.NDArray[Any], labels: int) -> Int8Array:
     r"""Return rows with a 1 for the class that won and 0 elsewhere.
 
     Examples
@@ -159,7 +160,10 @@ def mark_classes(winners: IntArray, labels: int) -> Int8Array:
     >>> mark_classes(np.array([2, 0]), 3).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
-    return np.equal(winners[:, None], np.arange(labels)).astype(np.int8)
+    marked: Int8Array = np.equal(winners[:, None], np.arange(labels)).astype(
+        np.int8
+    )  # a winner that is no class marks none
+    return marked
 
 
 def label_rows(values: Int8Array) -> list[LabelRow]:

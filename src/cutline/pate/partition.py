@@ -177,7 +177,7 @@ class Records:
     """What teachers learn from, and each record's teacher; private."""
 
     features: Any
-    labels: Int8Array
+    labels: Int8Array | IntArray
     teacher: IntArray
 
 
@@ -249,13 +249,20 @@ def read_groups(groups: Iterable[Any] | None, features: Any, labels: FloatArray)
     return ids
 
 
-def read_records(features: Any, labels: FloatArray, ids: list[Any] | None, *, teachers: int, key: bytes) -> Records:
-    """Leave out what is of no use, and find each record's teacher from its id or, without ids, from its features."""
-    useful = _finite_rows(features) & ((labels == 0) | (labels == 1)).all(axis=1)
+def read_records(
+    features: Any, labels: FloatArray, ids: list[Any] | None, *, teachers: int, key: bytes, classes: bool = False
+) -> Records:
+    """Leave out what is of no use, and find each record's teacher from its id or, without ids, from its features.
+
+    Labels are 0 or 1; with ``classes`` they are one column of class numbers.
+    """
+    known = ~np.isnan(labels) if classes else (labels == 0) | (labels == 1)
+    useful = _finite_rows(features) & known.all(axis=1)
     kept = features[useful]
     spellings = row_bytes(kept) if ids is None else id_bytes(ids[place] for place in np.flatnonzero(useful))
     assigned = assign(spellings, teachers=teachers, key=key)
-    return Records(features=kept, labels=labels[useful].astype(np.int8), teacher=assigned)
+    own: Any = labels[useful].astype(np.int64 if classes else np.int8)
+    return Records(features=kept, labels=own, teacher=assigned)
 
 
 def _finite_rows(features: Any) -> BoolArray:

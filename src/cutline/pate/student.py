@@ -96,10 +96,10 @@ def fit_student(
     return Student(models=tuple(models), constants=tuple(shares.tolist()))
 
 
-def rehearse_student(template: Any, public: Any, *, labels: int) -> None:
+def rehearse_student(template: Any, public: Any, *, labels: int, classes: int | None = None) -> None:
     """Let the student learn made-up labels of public examples: what it cannot learn is refused before labels are paid for."""
     rows = np.resize(np.arange(public.shape[0]), REHEARSAL_ROWS)
-    made_up = make_up_labels(labels if takes_many_labels(template) else 1)
+    made_up, _ = make_up_labels(labels if takes_many_labels(template) else 1, classes=classes)
     try:
         with alone(0):  # a rehearsal leaves no trace in the generators that the caller may use
             model = fit_labels(seeded_clone(template, 0), public[rows], made_up)

@@ -28,6 +28,7 @@ from cutline.arrays import FloatArray, Int8Array, IntArray
 from cutline.errors import EngineError, ParameterError
 from cutline.pate.aggregators.base import Aggregator
 from cutline.pate.isolation import alone, one_core, seeded_libraries, workers
+from cutline.pate.labels import mark_classes
 from cutline.pate.partition import read_records, shards
 
 REHEARSAL_ROWS = 64  # rows: enough for nested cross-validation in a teacher, few enough to cost nothing
@@ -38,8 +39,9 @@ class Shard:
     """One teacher's records and its seed; private, and gone when the ballot is counted."""
 
     features: Any
-    labels: Int8Array
+    labels: Int8Array | IntArray  # one column a label; or one column of classes
     seed: int
+    classes: int | None = None  # how many, if each record has one of them
 
 
 class Tally(Protocol):
@@ -98,6 +100,7 @@ class Teachers:
     seeds: npt.NDArray[np.int64]  # one a teacher
     n_jobs: int | None = None
     verbose: bool = False
+    classes: int | None = None  # how many, if the labels are one column of classes
 
     def check(self, aggregator: Aggregator, queries: int) -> None:
         """Accept every aggregator: it was made for these teachers and labels."""
@@ -112,9 +115,11 @@ class Teachers:
         return poll(self.template, own, self.public, tally=tally, n_jobs=self.n_jobs, progress=self.verbose)
 
     def _shards(self, teachers: int) -> Iterator[Shard]:
-        records = read_records(self.features, self.labels, self.ids, teachers=teachers, key=self.key)
+        several = self.classes is not None
+        records = read_records(self.features, self.labels, self.ids, teachers=teachers, key=self.key, classes=several)
         for places, seed in zip(shards(records.teacher, teachers=teachers), self.seeds, strict=True):
-            yield Shard(features=_own_rows(records.features, places), labels=records.labels[places], seed=int(seed))
+            own, known = _own_rows(records.features, places), records.labels[places]
+            yield Shard(features=own, labels=known, seed=int(seed), classes=self.classes)
 
 
 def _own_rows(features: Any, places: IntArray) -> Any:
@@ -130,15 +135,15 @@ def _own_rows(features: Any, places: IntArray) -> Any:
     return rows
 
 
-def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False) -> None:
+def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False, classes: int | None = None) -> None:
     """Let teachers learn made-up labels of public examples: their settings fail here, for a public reason, or never.
 
     The first and the third learn the same, the second something else. If the third votes differently from the first, the
     teacher remembers what was taught before it, or draws from a generator that `alone` does not know.
     """
     rows = np.resize(np.arange(public.shape[0]), REHEARSAL_ROWS)
-    made_up = make_up_labels(labels if takes_many_labels(template) else 1)
-    lessons = [Shard(features=public[rows], labels=each, seed=0) for each in (made_up, 1 - made_up, made_up)]
+    made_up, other = make_up_labels(labels if takes_many_labels(template) else 1, classes=classes)
+    lessons = [Shard(features=public[rows], labels=each, seed=0, classes=classes) for each in (made_up, other, made_up)]
     columns = np.arange(made_up.shape[1])
     try:
         with one_core():
@@ -158,9 +163,14 @@ def rehearse(template: Any, public: Any, *, labels: int, scored: bool = False) -
         )
 
 
-def make_up_labels(width: int) -> Int8Array:
-    """Return labels for a rehearsal, each of both values; they tell nothing."""
-    return (np.arange(REHEARSAL_ROWS)[:, None] // (np.arange(width) % 8 + 1) % 2).astype(np.int8)
+def make_up_labels(width: int, *, classes: int | None = None) -> tuple[Int8Array | IntArray, Int8Array | IntArray]:
+    """Return labels for a rehearsal, each of both values, or up to 8 classes, and others; they tell nothing."""
+    rows = np.arange(REHEARSAL_ROWS)[:, None]
+    if classes is not None:
+        several = min(classes, 8)
+        return rows % several, (rows + 1) % several
+    labels = (rows // (np.arange(width) % 8 + 1) % 2).astype(np.int8)
+    return labels, 1 - labels
 
 
 def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) -> tuple[Int8Array, FloatArray | None]:
@@ -170,6 +180,8 @@ def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) ->
     network's last layer is as wide for every teacher. One that cannot learn a label of one value only gets the others. A label
     of one value is answered by it, whatever was learnt. Scores are for cutting a ballot to its surest labels.
     """
+    if shard.classes is not None:
+        return _class_ballot(template, shard, shard.classes, public), None
     known = shard.labels
     majority = (2 * known.sum(axis=0, dtype=np.int64) > known.shape[0]).astype(np.int8)
     votes = np.tile(majority, (public.shape[0], 1))
@@ -177,21 +189,31 @@ def ballot(template: Any, shard: Shard, public: Any, *, scored: bool = False) ->
     varying = np.flatnonzero((known != known[:1]).any(axis=0))
     for attempts in _lessons(template, varying, known.shape[1]):
         for columns in attempts:
-            interrupted = False
-            try:
-                predicted, predicted_scores = _teach(template, shard, columns, public, scored=scored)
-            except KeyboardInterrupt:
-                interrupted = True
-            except BaseException:  # noqa: S112 - it failed, or even left, because of its records: the majority stands
+            predictions = _try_to_teach(template, shard, columns, public, scored=scored)
+            if predictions is None:  # the majority stands
                 continue
-            if interrupted:  # raised here, it carries no words of the teacher along
-                raise KeyboardInterrupt
+            predicted, predicted_scores = predictions
             learnt = np.isin(columns, varying)
             votes[:, columns[learnt]] = predicted[:, learnt]
             if scores is not None:
                 scores[:, columns[learnt]] = predicted_scores[:, learnt]
             break
     return votes, scores
+
+
+def _class_ballot(template: Any, shard: Shard, classes: int, public: Any) -> Int8Array:
+    """Train one teacher on its classes, all together, and return its one vote for each example.
+
+    A teacher that sees a single class, or fails, votes for the commonest class of its records; one without records for none.
+    """
+    known, queries = shard.labels[:, 0], public.shape[0]
+    if not known.size:
+        return np.zeros((queries, classes), dtype=np.int8)
+    predictions = None
+    if (known != known[0]).any():
+        predictions = _try_to_teach(template, shard, np.arange(1), public, scored=False)
+    commonest = np.bincount(known, minlength=classes).argmax()
+    return mark_classes(np.full(queries, commonest), classes) if predictions is None else predictions[0]
 
 
 def _lessons(template: Any, varying: IntArray, labels: int) -> Iterator[list[IntArray]]:
@@ -202,6 +224,21 @@ def _lessons(template: Any, varying: IntArray, labels: int) -> Iterator[list[Int
         yield from ([column] for column in varying[:, None])
 
 
+def _try_to_teach(
+    template: Any, shard: Shard, columns: IntArray, public: Any, *, scored: bool
+) -> tuple[Int8Array, FloatArray] | None:
+    """Return what `_teach` does, or None if the teacher failed, or even left, because of its records."""
+    try:
+        return _teach(template, shard, columns, public, scored=scored)
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:
+        interrupted = False
+    if interrupted:  # raised here, it carries no words of the teacher along
+        raise KeyboardInterrupt
+    return None
+
+
 def _teach(
     template: Any, shard: Shard, columns: IntArray, public: Any, *, scored: bool
 ) -> tuple[Int8Array, FloatArray]:
@@ -210,7 +247,10 @@ def _teach(
     with alone(shard.seed):
         # Everything is its own to change: a pipeline with a scaler that saves the copy writes into what it is given.
         model = fit_labels(seeded_clone(template, shard.seed), shard.features.copy(), shard.labels[:, columns])
-        votes = predict_labels(model, public.copy(), columns.size)
+        if shard.classes is None:
+            votes = predict_labels(model, public.copy(), columns.size)
+        else:
+            votes = mark_classes(np.asarray(model.predict(public.copy())).reshape(-1), shard.classes)
         scores = predict_scores(model, public.copy(), columns.size) if scored else np.zeros(votes.shape)
     if seeded_libraries() != known:  # a library that was loaded only now did not start at the teacher's seed
         return _teach(template, shard, columns, public, scored=scored)
@@ -312,7 +352,7 @@ def seeded_clone(template: Any, seed: int) -> Any:
     return own.set_params(**dict.fromkeys(states, seed)) if states else own
 
 
-def fit_labels(model: Any, features: Any, labels: Int8Array) -> Any:
+def fit_labels(model: Any, features: Any, labels: Int8Array | IntArray) -> Any:
     """Fit the model, to a vector if there is one label and to a matrix if there are several."""
     wide = labels.astype(np.int64)  # of hundreds of int8 labels RidgeClassifier learns nonsense, silently
     return model.fit(features, wide[:, 0] if wide.shape[1] == 1 else wide)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cutline.arrays import FloatArray, Int8Array, IntArray
+from cutline.pate.classes import read_classes
 from cutline.pate.partition import assign, id_bytes, read_features, read_labels, row_bytes
 from cutline.pate.teachers import Teachers
 
@@ -25,11 +26,12 @@ class Table:
     features: npt.NDArray[Any]
     labels: npt.NDArray[Any]
     ids: tuple[str, ...] | None = None
+    classes: int | None = None  # how many, if the labels are a vector of classes 0, 1, ...
 
     def keep(self, places: IntArray) -> Table:
         """Return some of the records, or some of them twice."""
         ids = None if self.ids is None else tuple(self.ids[place] for place in places)
-        return Table(features=self.features[places], labels=self.labels[places], ids=ids)
+        return replace(self, features=self.features[places], labels=self.labels[places], ids=ids)
 
     def teacher(self, place: int, *, teachers: int, key: bytes) -> int:
         """Return who teaches from this record."""
@@ -77,7 +79,7 @@ def changes(table: Table, place: int, *, teachers: int, key: bytes) -> Iterator[
     yield Change(name="leaves", after=table.keep(np.delete(everybody, place)), allowed=frozenset({own}))
     yield Change(name="comes twice", after=table.keep(np.append(everybody, place)), allowed=frozenset({own}))
     labels, features = table.labels.copy(), table.features.copy()
-    labels[place] = 1 - labels[place]
+    labels[place] = 1 - labels[place] if table.classes is None else (labels[place] + 1) % table.classes
     yield Change(name="changes its labels", after=replace(table, labels=labels), allowed=frozenset({own}))
     features[place] = features[place] + 1
     moved = replace(table, features=features)
@@ -89,7 +91,8 @@ def cast_ballots(
     template: Any, table: Table, public: Any, *, teachers: int, key: bytes = b"", n_jobs: int | None = None
 ) -> IntArray:
     """Train every teacher and return all ballots, (teachers, examples, labels)."""
-    labels, _ = read_labels(table.labels)
+    classes = table.classes
+    labels = read_labels(table.labels)[0] if classes is None else read_classes(table.labels, tuple(range(classes)))
     voters = Teachers(
         template=template,
         features=read_features(table.features),
@@ -99,8 +102,9 @@ def cast_ballots(
         key=key,
         seeds=np.arange(teachers),
         n_jobs=n_jobs,
+        classes=classes,
     )
-    return voters.poll(BallotTally(teachers=teachers, labels=labels.shape[1]))
+    return voters.poll(BallotTally(teachers=teachers, labels=classes or labels.shape[1]))
 
 
 def breaches(
