@@ -11,6 +11,8 @@ from experiments.datasets import load_celeba
 from experiments.exp3 import tables
 from experiments.exp3.ballot_limits import LimitCell
 from experiments.exp3.celeba_ballots import LIMITS, QUERIES, TEACHERS, simulate
+from experiments.exp3.digits import TEACHERS as TEACHERS_OF_DIGITS
+from experiments.exp3.digits import DigitsCell, digits_table
 from experiments.exp3.figures import draw_needed, draw_sweep
 from experiments.exp3.planned_votes import PlannedCell, balanced_table, planned_table
 from experiments.exp3.polls import Poll, score
@@ -43,6 +45,7 @@ class Plan:
     shown: float = 3.66  # where limits and answers are compared; one of the epsilons
     student_epsilons: tuple[float, ...] = (3.66, 8.0)
     lines: tuple[str, ...] = tuple(LINES)
+    digit_teachers: int = TEACHERS_OF_DIGITS
     planned_near: float = 2.9  # about where OptimalVote, paid for as a plan, reaches the accuracy on CelebA
 
 
@@ -103,6 +106,7 @@ def study(setting: Setting, plan: Plan) -> StudyReport:
             *([tables.accounting_table(polls, sweeps, wasted, epsilon=plan.shown)] if wasted else []),
             tables.limits_table(polls, limits, epsilon=plan.shown),
             tables.student_table(lessons, students, epsilons=plan.student_epsilons),
+            digits_table([found[f"digits, split {n}"] for n in range(trials)], teachers=plan.digit_teachers),
         ),
     )
 
@@ -126,6 +130,8 @@ def _cells(
                 trials=trials,
                 relative=poll.measure == "f1",
             )
+    for split in range(trials):
+        cells[f"digits, split {split}"] = DigitsCell(split=split, teachers=plan.digit_teachers)
     for lesson in lessons:
         for student in (None, *plan.lines):
             cells[f"{lesson.poll.name}, student of {student}"] = StudentCell(

@@ -2,16 +2,19 @@ r"""EXP3 at a small size, on generated data: the ballots, the privacy table, and
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cutline import PATEClassifier
 from cutline.pate import limit_ballots
+from cutline.pate.student import LabelWarning
 from cutline.privacy import Adjacency, BitTable
 from cutline.privacy.rules.registry import RULES
-from experiments.datasets import LabelData
+from experiments.datasets import LabelData, load_multilabel
 from experiments.exp3.celeba_ballots import accuracies_in_probits, count_limited, simulate
 from experiments.exp3.least_epsilon import Interval, interval, least_epsilon
 from experiments.exp3.polls import Poll, score, tally
@@ -29,7 +32,7 @@ from experiments.exp3.sweeps import (
     release_labels,
 )
 from experiments.exp3.tables import least
-from experiments.exp3.taught_ballots import CLASSES
+from experiments.exp3.taught_ballots import CLASSES, _split, make_teacher, poll_teachers
 from experiments.report import StudyReport
 from experiments.trials import Setting
 
@@ -93,11 +96,32 @@ def test_a_poll_has_the_quorum_of_its_aggregators() -> None:
             assert vote.release(votes).values.tolist() == [[0, 1, 1, 1]]
 
 
+def test_the_classifier_releases_what_the_study_does() -> None:
+    """The public face alone gives the study's labels: same records to the same teachers, same limit, quorum and draws."""
+    group = replace(CLASSES["tmc2007"], teachers=24, queries=20, limits=(2,), quorum=0.25)
+    poll = poll_teachers(group, Setting(jobs=1)).poll
+    line = LINES["OptimalVote, limited"]
+    [expected] = release_labels(poll, line, epsilon=8.0, adjacency=Adjacency.REPLACE, trials=1, seed=5)
+    data = load_multilabel("tmc2007", None)
+    public, _ = _split(data, group, 0)
+    private = data.split == 0
+    assert data.features is not None
+    features = data.features.astype(np.float64)
+    model = PATEClassifier(
+        make_teacher(1.0), make_teacher(10.0), n_teachers=24, epsilon=8.0, delta=DELTA, limit=2, quorum=0.25,
+        partition_key=b"exp3", noise_seed=5, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelWarning)
+        model.fit(features[private], data.values[private].astype(int), X_public=features[public])
+    assert np.array_equal(model.labels_.values, expected)
+
+
 @pytest.fixture(scope="module")
 def report() -> StudyReport:
     plan = Plan(
         teachers=40, queries=20, limits=(10,), celeba_epsilons=(4.0, 8.0), taught_epsilons=(4.0, 8.0), shown=4.0,
-        student_epsilons=(8.0,), lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
+        student_epsilons=(8.0,), digit_teachers=12, lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
         classes=(replace(CLASSES["tmc2007"], teachers=24, queries=20, limits=(2,)),),
     )  # fmt: skip
     return study(Setting(trials=2, jobs=1), plan)
@@ -221,7 +245,7 @@ def test_the_papers_accounting_books_more_than_its_test_costs(celeba: Poll) -> N
 def test_the_report_is_written_and_says_that_data_are_generated(report: StudyReport, tmp_path: Path) -> None:
     assert [table.name for table in report.tables] == [
         "privacy", "needed", "planned", "balanced",
-        "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students"
+        "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students", "digits",
     ]  # fmt: skip
     assert all("(generated)" in table.title for table in report.tables if table.name.endswith("-labels"))
     page, *files = report.write(tmp_path, "*A run.*")

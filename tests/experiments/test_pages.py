@@ -320,6 +320,7 @@ def exp3_phrases() -> list[str]:
         f"our StableConfident {most('StableConfident')} and reaches none",
         *student_phrases(),
         *ballot_phrases(),
+        *digit_phrases(),
     ]
 
 
@@ -349,6 +350,25 @@ def student_phrases() -> list[str]:
         f"in the other three columns: {tmc[1][1]} at 8 under REPLACE, {tmc[2][1]} at 3.66 and {tmc[3][1]} at 8 under",
         f"*OptimalVote, limited* at 3.66 ({delicious[0][1]} under REPLACE, {delicious[2][1]} under ADD_REMOVE)",
         f"*PATE-tau* at 8 ({delicious[1][1]} under REPLACE, {delicious[3][1]} under ADD_REMOVE)",
+    ]
+
+
+def digit_phrases() -> list[str]:
+    rows = {row["aggregator"]: row for row in rows_of("exp3-digits")}
+
+    def right(line: str, epsilon: str) -> float:
+        return float(rows[line][f"epsilon {epsilon}"])
+
+    for epsilon in ("2", "4", "8"):
+        assert max(rows, key=lambda line: right(line, epsilon)) == "ClassVote"
+    assert right("ClassVote", "8") >= 0.78
+    return [
+        "`PATEClassifier(classes=10)`",
+        (
+            f"*ClassVote* is right {right('ClassVote', '2'):.3f} of the time at epsilon 2, {right('ClassVote', '4'):.3f} at 4 "
+            f"and {right('ClassVote', '8'):.3f} at 8; *GNMax* {right('GNMax', '2'):.3f}, {right('GNMax', '4'):.3f} and "
+            f"{right('GNMax', '8'):.3f}"
+        ),
     ]
 
 
