@@ -109,11 +109,15 @@ class Tabular(Shown):
             + (", ".join(map(printable, items)) or status)
             for group, items, status in shown
         ]
-        steps = " or ".join(step.option for step in getattr(self, "next_steps", ()))
+        steps, status = (
+            " or ".join(step.option for step in getattr(self, "next_steps", ())),
+            getattr(self, "status", ""),
+        )
+        wish = "for a longer list" if status == "released" else "to find more"
         return "\n".join(
             [
                 _fold("; ".join(names)),
-                f"{getattr(self, 'status', '')}{f'; to find more: {steps}' if steps else ''}",
+                f"{status}; {wish}: {steps}" if steps else str(status),
                 printable(self.guarantee),
             ]
         )
@@ -163,11 +167,10 @@ def _section(title: str, plain: Mapping[str, Any]) -> str:
         parts.append(_table([str(plain.get("by", "group")), "status", "items"], rows))
     for name, value in plain.items():
         if _is_list_of_rows(value):
-            heads = [head for head, cell in value[0].items() if not isinstance(cell, Mapping | list)]
-            parts += [
-                f"<p>{html.escape(name)}</p>",
-                _table(heads, ([_word(row.get(h, "")) for h in heads] for row in value)),
-            ]
+            simple = [head for head, cell in value[0].items() if not isinstance(cell, Mapping | list)]
+            heads = [head for head in simple if any(row.get(head) is not None for row in value)]
+            cells = [[_word(row.get(head)) for head in heads] for row in value]
+            parts += [f"<p>{html.escape(name)}</p>", _table([head.replace("_", " ") for head in heads], cells)]
     facts = [(name.replace("_", " "), _word(value)) for name, value in plain.items() if _is_fact(name, value)]
     return "\n".join([*parts, _table([], facts)])
 
@@ -178,10 +181,9 @@ def _is_list_of_rows(value: Any) -> bool:
 
 
 def _is_fact(name: str, value: Any) -> bool:
+    empty = value in (None, [], {}, "") or value is False or (name == "k" and not value)
     shown_already = name in ("items", "counts") or (name == "groups" and isinstance(value, Mapping))
-    return (
-        name not in _LEFT_OUT and not shown_already and not _is_list_of_rows(value) and value not in (None, [], {}, "")
-    )
+    return name not in _LEFT_OUT and not shown_already and not _is_list_of_rows(value) and not empty
 
 
 def _word(value: Any) -> str:
@@ -189,17 +191,23 @@ def _word(value: Any) -> str:
     if isinstance(value, Mapping):
         if "option" in value:
             return f"{value['option']}: {value['because']}"
-        return ", ".join(f"{k} = {_word(v)}" for k, v in value.items() if v is not None and k not in _LEFT_OUT)
+        own = ", ".join(
+            f"{k} = {_word(v)}" for k, v in value.items() if v is not None and k not in {*_LEFT_OUT, "name"}
+        )
+        return f"{value['name']} ({own})" if "name" in value else f"({own})"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "; ".join(map(_word, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else str(value)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as an HTML table; every cell is escaped, and control characters are spelled out."""
 
     def cells(values: Sequence[Any], tag: str) -> str:
-        return "".join(f'<{tag} style="text-align:left">{html.escape(printable(value))}</{tag}>' for value in values)
+        start = f'<{tag} style="text-align:left;vertical-align:top">'
+        return "".join(f"{start}{html.escape(printable(value))}</{tag}>" for value in values)
 
     listed = list(rows)
     head = f"<thead><tr>{cells(headings, 'th')}</tr></thead>" if headings else ""
