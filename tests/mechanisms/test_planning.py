@@ -6,7 +6,7 @@ import cutline
 from cutline.histogram import ClosedHistogram, OpenHistogram
 from cutline.mechanisms import StableTopK, mechanism
 from cutline.mechanisms.expectations import Trial
-from cutline.mechanisms.planning import Option, _by_items, plan
+from cutline.mechanisms.planning import Option, _by_items, _with_default, plan
 from cutline.privacy import Budget
 
 BUDGET = Budget(epsilon=2.0, delta=1e-3)
@@ -72,6 +72,29 @@ def test_options_that_find_about_as_much_are_told_apart_by_the_gap():
 
     listed = [option("a", 9.0, 500), option("b", 8.9, 20), option("c", 8.5, 10), option("d", 8.4, None)]
     assert [o.mechanism for o in _by_items(listed, alike=0.2)] == ["b", "a", "c", "d"]
+
+
+def test_the_default_comes_first_unless_it_finds_less():
+    def option(name, items, *domains):
+        return Option(mechanism=name, parameters={}, domains=domains, gap_50=9, gap_95=9, expected_items=items)
+
+    listed = [
+        option("a", 9.9, "closed"),
+        option("b", 9.0, "open"),
+        option("c", 8.8, "open"),
+        option("d", 8.6, "bounded"),
+    ]
+    for default, first in (("c", "acbd"), ("b", "abcd"), ("d", "abcd"), ("none", "abcd")):
+        assert "".join(o.mechanism for o in _with_default(listed, default, as_good=0.3)) == first
+    assert "".join(o.mechanism for o in _with_default(listed, "d", as_good=0.5)) == "adbc"
+
+
+@pytest.mark.parametrize("bound", [None, 20])
+def test_a_plan_for_a_told_k_takes_the_default(bound):
+    found = plan(BUDGET, k=20, max_k=40, domain="open", max_items_per_user=bound)
+    asked = cutline.quote(k=20, max_k=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, max_items_per_user=bound)
+    assert found.recommended.mechanism == asked.mechanism["name"] == ("find-then-choose" if bound else "peel-then-test")
+    assert "A default that finds as much" in found.assumption
 
 
 def test_a_withheld_set_counts_for_nothing():
