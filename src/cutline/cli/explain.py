@@ -3,7 +3,6 @@ r"""``cutline explain``: a page for reviewers about one answer; it costs nothing
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,11 +34,12 @@ def explain(
       cutline explain release.json
       cutline explain release.json --ledger books.db --html page.html
     """  # noqa: D301 - \b is the mark for lines that help must not refill
+    from cutline.cli.files import check_writable
     from cutline.cli.show import results
     from cutline.explain import explain as write
 
     if html is not None:
-        _check_page(html)
+        check_writable(html, "a page")
     plain = _read(answer)
     page = write(plain, **({} if ledger is None else _from_books(plain, ledger)))
     if html is not None:
@@ -87,18 +87,6 @@ def _from_books(plain: object, ledger: str) -> dict[str, Any]:
     delta = float(account["budget"]["delta"])
     alone = Cost.from_dict(entry.reserved_cost).epsilon(delta), delta
     return {"account": account, "entry": entry.to_dict(), "alone": alone}
-
-
-def _check_page(path: Path) -> None:
-    """Refuse a page that could not be written."""
-    from cutline.errors import ParameterError
-
-    try:
-        writable = not path.is_dir() and os.access(path if path.exists() else path.absolute().parent, os.W_OK)
-    except (OSError, ValueError):
-        writable = False
-    if not writable:
-        raise ParameterError("a page must go where it can be written", f"{str(path)!r}", "Choose another path.")
 
 
 def _write(path: Path, page: str) -> None:

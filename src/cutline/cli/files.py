@@ -24,15 +24,20 @@ def check_plot(path: Path, *, as_json: bool = True) -> None:
         raise ParameterError(
             "a figure must end in .png or .svg", f"{str(path)!r}", "Try --plot release.png, or --plot - without --json."
         )
+    check_writable(path, "a figure")
+    from cutline.plots import load_matplotlib
+
+    load_matplotlib()
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Refuse a place where nothing can be written; ``what`` would go there, like "a figure"."""
     try:
         writable = not path.is_dir() and os.access(path if path.exists() else path.absolute().parent, os.W_OK)
     except (OSError, ValueError):  # a name that is too long
         writable = False
     if not writable:
-        raise ParameterError("a figure must go where it can be written", f"{str(path)!r}", "Choose another path.")
-    from cutline.plots import load_matplotlib
-
-    load_matplotlib()
+        raise ParameterError(f"{what} must go where it can be written", f"{str(path)!r}", "Choose another path.")
 
 
 def read_list(path: Path, what: str, *, column: str | None, usual: str) -> list[Item]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cutline.cli import options as o
 from cutline.cli.door import guarded
 
 
@@ -17,16 +18,9 @@ def inspect(
     ],
     user: Annotated[str, typer.Option(metavar="COL", help="The column that says who.")],
     item: Annotated[str, typer.Option(metavar="COL", help="The column that says what.")],
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(metavar="FORMAT", help="Of LOG: parquet, csv, tsv, json or jsonl.  [default: by its name]"),
-    ] = None,
+    where: o.Where = None,
+    memory_limit: o.MemoryLimit = None,
+    format: o.Format = None,
 ) -> None:
     """Show the owner of a log what is in it: PRIVATE, on a terminal only.
 

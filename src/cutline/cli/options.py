@@ -85,3 +85,9 @@ GapTest = Annotated[Test | None, typer.Option(help="How its stability is tested.
 Adjacency = Annotated[
     Relation, typer.Option(help="Who is protected: a user joining or leaving, or a user's rows changing.")
 ]
+Where = Annotated[str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")]
+MemoryLimit = Annotated[str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")]
+Format = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="Of LOG: parquet, csv, tsv, json or jsonl.  [default: by its name]"),
+]

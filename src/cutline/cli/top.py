@@ -74,9 +74,7 @@ def top(
         bool,
         typer.Option("--bounded-counts", help="The same of users after the bound of --max-items-per-user, less noisy."),
     ] = False,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="A condition on one row; other rows are left out.")
-    ] = None,
+    where: o.Where = None,
     by: Annotated[
         str | None, typer.Option(metavar="COL", help="One top set per group of this column; needs --groups.")
     ] = None,
@@ -94,13 +92,8 @@ def top(
         int | None,
         typer.Option(metavar="N", help="Let each user count in at most N groups.  [default: in all, at a price]"),
     ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Spill to disk above this, like 1GB.")
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(metavar="FORMAT", help="Of LOG: parquet, csv, tsv, json or jsonl.  [default: by its name]"),
-    ] = None,
+    memory_limit: o.MemoryLimit = None,
+    format: o.Format = None,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
     analyst: o.Analyst = None,
