@@ -132,7 +132,7 @@ def test_labels_without_a_ledger_are_those_of_the_aggregator():
         (BALLOTS.sum(axis=0), {"teachers": 80, "aggregator": "powerset-vote"}, "in its own way"),
         (BALLOTS[0, 0], {}, "three axes"),
         (BALLOTS[:0], {}, "none of them empty"),
-        (BALLOTS.astype(float), {}, "booleans or integers"),
+        (BALLOTS.astype(complex), {}, "booleans or integers"),
         (BALLOTS.astype(object), {}, "booleans or integers"),
         (BALLOTS.tolist(), {}, "declared type"),  # one odd cell would change the type of all
         (BALLOTS, {"limit": 1, "scores": BALLOTS[:3]}, "shape of the ballots"),
