@@ -33,4 +33,5 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # a page opened from a disk may not read others
 html_theme_options = {"navigation_with_keys": True}
