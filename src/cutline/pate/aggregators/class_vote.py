@@ -38,9 +38,9 @@ class ClassVote(Aggregator):
     Examples
     --------
     >>> vote = ClassVote.calibrate(Budget(epsilon=2.0, delta=1e-6, releases=10), teachers=200, labels=3)
-    >>> winner, chance = max(vote.law(np.array([100, 60, 40])).items(), key=lambda found: found[1])
+    >>> winner, chance = max(vote.law(np.array([85, 65, 50])).items(), key=lambda found: found[1])
     >>> winner, f"{chance:.2f}"
-    ((1, 0, 0), '0.99')
+    ((1, 0, 0), '0.94')
     """
 
     name: ClassVar[str] = "class-vote"
