@@ -9,12 +9,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.tree import DecisionTreeClassifier
 
-from cutline import PATEClassifier
+from cutline import PATEClassifier, label
 from cutline.errors import ParameterError
+from cutline.ledger import Ledger
 from cutline.pate.aggregators.class_vote import ClassVote
 from cutline.pate.classes import choose_aggregator, fit_class_student, read_class_names, read_classes
 from cutline.pate.student import LabelWarning
 from cutline.pate.teachers import Shard, ballot, rehearse
+from cutline.privacy import Budget
 from cutline.privacy.curves.class_table import MOST_VOTES
 from cutline.verify.teachers import Table, breaches, cast_ballots
 
@@ -126,6 +128,23 @@ def test_withheld_examples_are_missing_for_the_student():
     assert student.predict_proba(PLACE[:2]).tolist() == [[0, 1, 0]] * 2
     with pytest.warns(LabelWarning, match="0 of 3 classes"):
         assert fit_class_student(LogisticRegression(), PLACE[:4], only * 0 - 1).predict(PLACE[:1]).tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["class-vote", "confident-class-vote"])
+def test_class_ballots_from_elsewhere_are_charged_for_what_ran(name, tmp_path):
+    """Rows with one 1 need no scores; what is settled is what the labels show to have run, and a repeat is free."""
+    ballots = np.zeros((20, 6, 3), dtype=int)
+    ballots[:11, :, 0] = ballots[11:, :, 1] = 1
+    budget = Budget(epsilon=30.0, delta=1e-6)
+    with Ledger(tmp_path / "books.db") as books:
+        limits = budget.filter(order=9.0, delta_share=0.0)
+        books.create("p", budget=budget, limits=limits, adjacency="replace", owner="Ana")
+        ask = {"epsilon": 4.0, "aggregator": name, "ledger": books, "dataset": "p", "data_version": "1"}
+        labels, again = label(ballots, **ask), label(ballots, **ask)
+        assert np.array_equal(labels.values, again.values)
+        assert (again.repeated_from, again.cost, again.worst) == (labels.entry, labels.cost, labels.worst)
+        assert float(books.show("p").spent.rdp) == pytest.approx(labels.cost.rdp(9.0), rel=1e-9)
+    assert (labels.worst.rdp(9.0) > labels.cost.rdp(9.0)) == (labels.withheld > 0)
 
 
 def test_who_counts():

@@ -137,7 +137,8 @@ class BallotBox:
             raise ParameterError("the ballots must be on the queries that were quoted", f"{self.cast.shape[-2]}", "")
         if self.teachers is not None:
             aggregator.check_ballots(self.cast)
-            if self.scores is None and aggregator.limit is not None and aggregator.limit < aggregator.labels:
+            cuts = aggregator.limit is not None and aggregator.limit < aggregator.labels
+            if self.scores is None and cuts and not aggregator.one_class:  # a ballot of one class has nothing to cut
                 raise ParameterError(
                     "a ballot is cut to its surest labels, which only scores can tell",
                     f"limit={aggregator.limit} and no scores",
