@@ -299,21 +299,13 @@ class _Poll:
             yield rng.choice(self.learnt, size, replace=False)
 
     def _cast(self, rows: IntArray, number: int) -> tuple[npt.NDArray[np.int8], FloatArray]:
-        from cutline.pate.isolation import alone
-        from cutline.pate.teachers import Shard, ballot, seeded_clone
+        from cutline.pate.teachers import Shard, ballot
 
-        public = self.features[self.judged]
-        if not self.classes:
-            lesson = Shard(features=self.features[rows], labels=self.truth[rows], seed=number)
-            votes, scores = ballot(self.template, lesson, public, scored=True)
-            return votes, np.asarray(scores)
-        known = self.truth[rows].argmax(axis=1)
-        said = np.full(len(public), np.bincount(known).argmax())
-        if len(set(known.tolist())) > 1:
-            with alone(number):
-                said = np.asarray(seeded_clone(self.template, number).fit(self.features[rows], known).predict(public))
-        votes = (said[:, None] == np.arange(self.truth.shape[1])).astype(np.int8)
-        return votes, votes.astype(np.float64)
+        known, classes = self.truth[rows], self.truth.shape[1] if self.classes else None
+        learnt = known.argmax(axis=1)[:, None] if self.classes else known
+        lesson = Shard(features=self.features[rows], labels=learnt, seed=number, classes=classes)
+        votes, scores = ballot(self.template, lesson, self.features[self.judged], scored=True)
+        return votes, np.asarray(votes if scores is None else scores, dtype=np.float64)
 
 
 def _score(yes: FloatArray, truth: npt.NDArray[np.int8], *, classes: bool) -> tuple[float, float]:
