@@ -185,12 +185,17 @@ class _Move:
         low = 1 - (1 - value[0]) * np.exp(-h * np.arange(longest, 0, -1))
         whole = np.concatenate([low, value, np.full(longest, value[-1])])
         size, best = len(value), np.zeros_like(value)
+        mean, term, other = np.empty(
+            (3, size)
+        )  # fresh arrays for every outcome would cost more time than the arithmetic
         for shifts, below, above, certain in zip(self.shifts, self.below, self.above, self.certain, strict=True):
-            mean = np.full(size, certain)
+            mean.fill(certain)
             for shift, left, right in zip(shifts, below, above, strict=True):
                 if left + right > 0:
                     start = longest + shift
-                    mean += left * whole[start : start + size] + right * whole[start + 1 : start + 1 + size]
+                    np.multiply(left, whole[start : start + size], out=term)
+                    term += np.multiply(right, whole[start + 1 : start + 1 + size], out=other)
+                    mean += term
             np.maximum(best, mean, out=best)
         return best
 

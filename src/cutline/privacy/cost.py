@@ -142,6 +142,9 @@ def _finite(value: float) -> float | None:
 
 
 def _merge(uses: Iterable[Use]) -> tuple[Use, ...]:
+    uses = tuple(uses)
+    if len(uses) == 1:
+        return uses
     times: dict[tuple[Curve, float], int] = {}
     for use in uses:
         times[use.curve, use.delta] = times.get((use.curve, use.delta), 0) + use.times

@@ -80,7 +80,8 @@ def resolve(rng: Source | None) -> Source:
     """Return the source to draw from, the operating system's for None; a numpy generator of floats is refused."""
     if rng is None:
         return SystemSource()
-    if isinstance(rng, type) or not isinstance(rng, Source):
+    # The two of this file first: whether a class follows a protocol takes Python as long as a small draw.
+    if isinstance(rng, type) or not isinstance(rng, (SystemSource, SeededSource, Source)):
         raise ParameterError(
             "rng must be a source of random words",
             f"rng of type {type(rng).__name__}",

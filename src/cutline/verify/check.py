@@ -19,7 +19,7 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import AdjacencyError, CutlineError
 from cutline.histogram import ClosedHistogram, Item, OpenHistogram
-from cutline.outcome import Outcome
+from cutline.outcome import Items, Outcome
 from cutline.privacy import Cost
 from cutline.verify.claim import judge
 from cutline.verify.universe import Universe
@@ -159,13 +159,15 @@ def _name_by_rank(histogram: OpenHistogram | ClosedHistogram) -> tuple[Hashable,
 def _rename(law: Mapping[Any, float], items: tuple[Item, ...]) -> dict[Any, float] | None:
     """Return the law with items in the place of ranks; None if it is not a law of sets and lists of items."""
     names: dict[Item, Item] = dict(enumerate(items))
+    named: dict[Items | None, Items | None] = {None: None}  # many outcomes differ in their steps alone
     renamed: dict[Any, float] = {}
     for outcome, chance in law.items():
         if not isinstance(outcome, Outcome):
             return None
-        if outcome.items is not None:
-            outcome = replace(outcome, items=type(outcome.items)(names[rank] for rank in outcome.items))
-        renamed[outcome] = chance
+        ranks = outcome.items
+        if ranks is not None and ranks not in named:
+            named[ranks] = type(ranks)([names[rank] for rank in ranks])
+        renamed[Outcome(items=named[ranks], k=outcome.k, steps=outcome.steps)] = chance
     return renamed
 
 

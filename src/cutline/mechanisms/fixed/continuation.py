@@ -92,14 +92,15 @@ class Continuation:
             return self._kept
         items = self.selector.run(self.part, rng)[0].items
         assert items is not None  # noqa: S101 - a selector never withholds
-        return self._with(items)
+        return self._with(items, self._kept)
 
     def law(self) -> dict[Items, float]:
         if self.selector is None or self.part is None:
             return {self._kept: 1.0}
         law: dict[Items, float] = {}
+        kept = self._kept
         for outcome, p in self.selector.law(self.part).items():
-            found = self._with(outcome.items or ())  # a selector never withholds
+            found = self._with(outcome.items or (), kept)  # a selector never withholds
             law[found] = law.get(found, 0.0) + p
         return law
 
@@ -107,10 +108,10 @@ class Continuation:
     def _kept(self) -> frozenset[Item]:
         return frozenset(self.whole.top(self.prefix or 0))
 
-    def _with(self, items: Items) -> Items:
+    def _with(self, items: Items, kept: frozenset[Item]) -> Items:
         if self.prefix is None:
             return items
-        return self._kept - frozenset(items) if self.drops else self._kept | frozenset(items)
+        return kept - frozenset(items) if self.drops else kept | frozenset(items)
 
     def chance(self, k: int) -> float:
         """Return the probability that the answer is exactly the top ``k``."""

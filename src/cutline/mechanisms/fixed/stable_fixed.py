@@ -146,7 +146,7 @@ class StableTopKFixed(Mechanism):
     @property
     def k(self) -> int:
         """How many items."""
-        return self.fallback.k
+        return self.preference.target or 0
 
     @property
     def max_k(self) -> int:
@@ -157,7 +157,7 @@ class StableTopKFixed(Mechanism):
     def fallback(self) -> LimitedDomain:
         """Limited Domain as it is run on an open domain when the test does not pass."""
         return LimitedDomain(
-            k=self.preference.target or 0,
+            k=self.k,
             max_k=self.preference.max_k,
             epsilon=self.epsilon,
             delta=self.delta,
