@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint verify fuzz bench reproduce docs browser clean
+.PHONY: demo test quick lint verify fuzz bench reproduce docs browser serve clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -23,6 +23,9 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 
 verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with progress
 	$(BIN)/cutline verify
+
+serve: $(VENV)/service.done  ## the service over made-up check-ins: open the first link that is printed
+	$(BIN)/cutline serve demo
 
 MINUTES ?= 20
 fuzz: $(VENV)/dev.done  ## random attacks on every promise for MINUTES (20); what is found is printed with the command that shows it again
@@ -44,6 +47,7 @@ bench: $(VENV)/bench.done  ## measure; ratios within one run
 	$(BIN)/python benchmarks/exact_rule.py
 	$(BIN)/python benchmarks/adaptive_rule.py
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/service.py
 	$(BIN)/python benchmarks/selection.py --largest 1000000
 
 docs: $(VENV)/docs.done  ## build the documentation site into build/docs, without a network; a warning fails it
@@ -67,8 +71,12 @@ $(VENV)/docs.done: $(VENV)/extras.done requirements/docs.lock
 	$(PIP) -r requirements/docs.lock
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/torch.done requirements/dev.lock
+$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/service.done $(VENV)/torch.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
+	touch $@
+
+$(VENV)/service.done: $(VENV)/core.done requirements/service.lock
+	$(PIP) -r requirements/service.lock
 	touch $@
 
 $(VENV)/torch.done: $(VENV)/extras.done requirements/torch.lock

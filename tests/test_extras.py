@@ -1,4 +1,4 @@
-"""What the core does without its extras: everything but figures and the estimator, and those two say what to install."""
+"""What the core does without its extras: all but figures, the estimator and the service, which say what to install."""
 
 import json
 import os
@@ -21,7 +21,10 @@ import sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"matplotlib", "sklearn", "joblib", "threadpoolctl", "opendp", "psycopg"}:
+        if name.partition(".")[0] in {
+            "matplotlib", "sklearn", "joblib", "threadpoolctl", "opendp", "psycopg", "fastapi", "starlette", "uvicorn",
+            "jinja2", "argon2", "cryptography", "prometheus_client", "python_multipart",
+        }:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
@@ -30,7 +33,8 @@ sys.meta_path.insert(0, Absent())
 IMPORT_ALL = """
 import pkgutil, cutline
 for module in pkgutil.walk_packages(cutline.__path__, "cutline."):
-    if module.name not in ("cutline.pate.classifier", "cutline.interop.torch_classifier", "cutline.cli.__main__"):
+    needs_more = ("cutline.pate.classifier", "cutline.interop.torch_classifier", "cutline.cli.__main__")
+    if module.name not in needs_more and not module.name.startswith("cutline.service."):
         __import__(module.name)
 """
 
@@ -87,7 +91,7 @@ def test_every_command_works_without_extras(python, folder):
     (folder / "books.db").unlink()
 
 
-def test_every_module_but_the_estimators_is_imported_without_extras(python):
+def test_every_module_but_the_estimators_and_the_service_is_imported_without_extras(python):
     done = python("-c", IMPORT_ALL)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -113,6 +117,10 @@ def test_a_figure_is_refused_before_anything_is_counted_or_paid(python, folder):
         ("import cutline; cutline.PATEClassifier", "pate"),
         ("from cutline.pate.classifier import PATEClassifier", "pate"),
         ("from cutline.interop.torch_classifier import TorchClassifier", "pate"),
+        (
+            "import pathlib; from cutline.service.certificates import create_key; create_key(pathlib.Path('key'))",
+            "service",
+        ),
         ("from cutline import Ledger; Ledger('postgresql://localhost/books').show('visits')", "postgresql"),
         (
             "from cutline.interop import opendp_measurement as o; o.stable_top_k_measurement(None, candidates=3)",

@@ -154,6 +154,7 @@ def test_the_check_for_circles_can_fail():
 IDEAS = {
     "cutline.cli.inspect",  # a command
     "cutline.cli.mechanisms",  # a command
+    "cutline.service.practice",  # made-up logs
     *(f"cutline.privacy.rules.{rule}" for rule in ("gdp", "pure", "zcdp")),  # a rule each
 }
 
@@ -177,5 +178,6 @@ def test_the_house_stays_small():
     # 20,000 when the house was moved; the rooms that came since (answers, the chain, joint draws, bounds) have their own part.
     # 32,000 with what people read: plans for an epsilon, pages for reviewers, next steps, networks as teachers.
     # 34,000 with answers as tables, figures of any script and in a terminal, and lists of every form.
-    assert sum(lines.values()) <= 34_000
+    # 38,000 with the service: its office, its REST interface and its pages.
+    assert sum(lines.values()) <= 38_000
     assert max(lines.values()) <= 400, max(lines, key=lines.get)

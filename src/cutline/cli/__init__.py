@@ -24,6 +24,7 @@ from cutline.cli.ledger import ledger
 from cutline.cli.mechanisms import mechanisms
 from cutline.cli.plan import plan
 from cutline.cli.plan_labels import plan_labels
+from cutline.cli.serve import serve, verify_release
 from cutline.cli.top import top
 from cutline.cli.verify import verify
 from cutline.errors import CutlineError
@@ -48,7 +49,9 @@ for owners_command in (audit, backup, restore, upgrade):
     ledger.command()(owners_command)
 ledger.command()(history)
 ledger.command()(answer)
+app.command("verify-release")(verify_release)
 app.add_typer(ledger)
+app.add_typer(serve)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,270 @@
+r"""From a question to its price and its answer: the library's own way through, for the callers of the service.
+
+A price is worked out once for each question and account and then remembered, since nothing in it depends on rows or on what
+was spent. Equal questions are answered one after the other, so that the second finds the first one's answer on the books.
+Whatever reads data, answers and failures alike, becomes visible on a public tick: how long it took tells little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cutline.errors import CutlineError, ParameterError, UnsettledError
+from cutline.grouped import GroupedRelease
+from cutline.ledger import Account, Ledger
+from cutline.mechanisms.one_gap import FARTHEST, one_gap
+from cutline.privacy import Cost
+from cutline.privacy.budget import parse_share
+from cutline.quote import Quote, TableWork, TopWork, quote
+from cutline.release import Release
+from cutline.service.catalogue import Dataset
+from cutline.service.config import Config
+from cutline.service.people import Caller
+
+LARGEST_K = 1000
+_MOST_PRICES = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question in the words of the service: everything by a name that the owner declared."""
+
+    item: str
+    k: int | None = None
+    filter: str | None = None
+    by: str | None = None
+    counts: bool = False
+    share: str | None = None
+    purpose: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a question would cost and could show, whatever the rows are."""
+
+    cost: Cost
+    share_percent: float
+    guarantee: str
+    mechanism: Mapping[str, Any]
+    reason: str
+    seen_nine_in_ten: (
+        int | None
+    )  # how large a gap, or how large the counts, for the right set to go out nine times in ten
+    finds: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "share_percent": self.share_percent,
+            "guarantee": self.guarantee,
+            "mechanism": dict(self.mechanism),
+            "reason": self.reason,
+            "seen_nine_in_ten": self.seen_nine_in_ten,
+            "finds": self.finds,
+        }
+
+
+class OnTick(Exception):  # noqa: N818 - not an error, but one that waits
+    """A failure of a run that may have read data, and when it may be seen."""
+
+    def __init__(self, error: CutlineError, *, visible_from: float) -> None:
+        super().__init__()
+        self.error, self.visible_from = error, visible_from
+
+
+class Desk:
+    """Where questions are priced, paid for and answered."""
+
+    def __init__(self, config: Config, books: Ledger) -> None:
+        self._config, self._books = config, books
+        self._prices: OrderedDict[tuple[str, Asked], Price] = OrderedDict()
+        self._guard = threading.Lock()
+        self._turns: dict[str, tuple[threading.Lock, int]] = {}
+        self._counting = threading.BoundedSemaphore(2)  # logs are read by this many at a time
+
+    def price(self, dataset: Dataset, asked: Asked) -> Price:
+        """Return the price of a question; reads no row, and of the books only what was fixed when the account was opened."""
+        known = self.known_price(dataset, asked)
+        return self._work_out_once(dataset, asked) if known is None else known
+
+    def known_price(self, dataset: Dataset, asked: Asked) -> Price | None:
+        """Return the price of a question if it was worked out before, else None; a dataset's description never changes."""
+        key = _key_of_price(dataset, asked)
+        with self._guard:
+            if key not in self._prices:
+                return None
+            self._prices.move_to_end(key)
+            return self._prices[key]
+
+    def _work_out_once(self, dataset: Dataset, asked: Asked) -> Price:
+        price, key = self._work_out(dataset, asked), _key_of_price(dataset, asked)
+        with self._guard:
+            self._prices[key] = price
+            while len(self._prices) > _MOST_PRICES:
+                self._prices.popitem(last=False)
+        return price
+
+    def affords(self, account: Account, cost: Cost, caller: Caller) -> bool:
+        """Say whether the account, and the caller's own share of it, have room for a cost."""
+        return account.closed is None and account.affords(cost, analyst=caller.name)
+
+    def check_source(self, dataset: Dataset) -> None:
+        """Refuse columns, filters and groups that the log or the engine does not take; no row is read."""
+        described = dataset.description
+        questions = [Asked(item=item, filter=name) for item in described.items for name in (None, *described.filters)]
+        questions += [Asked(item=described.items[0], by=column) for column in described.groups]
+        for asked in questions:
+            work = self._quote(dataset, asked, books=None).work
+            try:
+                work.bind(self._source(dataset))
+            except CutlineError as error:
+                raise self._without_path(error, dataset) from None
+
+    def answer(self, dataset: Dataset, asked: Asked, caller: Caller) -> tuple[Release | GroupedRelease, float]:
+        """Pay, count, draw, settle, and return the answer with the time from which it may be seen.
+
+        A refusal of the question itself is public and comes at once. Whatever fails once the run has begun is an `OnTick`.
+        """
+        with self._turn(f"{dataset.account}\n{dataset.version}\n{json.dumps(asked.to_dict() | {'purpose': None})}"):
+            work = self._quote(dataset, asked, books=self._books, caller=caller)
+            try:
+                with self._counting:
+                    found = work.run(self._source(dataset))
+            except UnsettledError as error:
+                if not isinstance(error.release, Release | GroupedRelease):
+                    raise
+                found = error.release  # paid for in full, and the charge stays
+            except CutlineError as error:
+                shown = self._without_path(error, dataset)
+                raise OnTick(shown, visible_from=self.next_tick()) from None
+            return found, 0.0 if found.repeated_from is not None else self.next_tick()
+
+    def find(self, dataset: Dataset, asked: Asked, caller: Caller) -> int | None:
+        """Return the entry of the books that holds the answer to a question, if there is one."""
+        work = self._quote(dataset, asked, books=self._books, caller=caller)
+        kept = work.terms.find(work.question, work.work.read)
+        return None if kept is None else kept.entry
+
+    def next_tick(self) -> float:
+        """Return the next time, in seconds since the epoch, at which what reads data may become visible."""
+        return math.ceil(time.time() / self._config.tick) * self._config.tick
+
+    def _work_out(self, dataset: Dataset, asked: Asked) -> Price:
+        work = self._quote(dataset, asked, books=self._books)
+        account = work.terms.account
+        top = work.work.each if isinstance(work.work, TableWork) else work.work
+        gap = _seen_nine_in_ten(top) if isinstance(top, TopWork) else None
+        limits = None if account is None else account.limits
+        part = 0.0
+        if account is not None and limits is not None:
+            charged = account.after(work.cost).spent - account.spent
+            part = 100 * float(max(charged.shares(limits)))
+        return Price(
+            cost=work.cost,
+            share_percent=part,
+            guarantee=work.guarantee,
+            mechanism=work.mechanism,
+            reason=work.reason,
+            seen_nine_in_ten=gap,
+            finds="a gap of this many users" if asked.k is None else "a set whose items each have this many users more",
+        )
+
+    def _quote(
+        self, dataset: Dataset, asked: Asked, *, books: Ledger | None, caller: Caller | None = None
+    ) -> Quote[Any]:
+        described = dataset.description
+        _check_listed("item", asked.item, described.items)
+        _check_listed("filter", asked.filter, described.filters)
+        _check_listed("by", asked.by, described.groups)
+        if asked.k is not None and not 1 <= asked.k <= LARGEST_K:
+            raise ParameterError(f"k must be from 1 to {LARGEST_K}", f"k={asked.k}", "Try k=10.")
+        settings = self._config.sources[described.source]
+        ask: dict[str, Any] = {
+            "user": described.user,
+            "item": asked.item,
+            "k": asked.k,
+            "counts": asked.counts,
+            "where": None if asked.filter is None else described.filters[asked.filter],
+            "max_items_per_user": described.max_items_per_user,
+            "memory_limit": settings.memory_limit,
+            "format": settings.format,
+        }
+        if asked.by is not None:
+            groups = described.groups[asked.by]
+            ask |= {"by": asked.by, "groups": groups.values, "max_groups_per_user": groups.max_groups_per_user}
+            if groups.max_groups_per_user is not None:
+                ask["key"] = f"{dataset.name} {asked.by}"
+        if books is not None:
+            ask |= {"ledger": books, "dataset": dataset.account, "data_version": dataset.version}
+            ask["purpose"] = asked.purpose
+            ask["hint"] = False if asked.by is None and asked.k is None else None
+            ask["analyst"] = None if caller is None else caller.name
+            ask["share"] = None if asked.share is None else parse_share(asked.share)
+        return quote(**{name: value for name, value in ask.items() if value is not None})
+
+    def _without_path(self, error: CutlineError, dataset: Dataset) -> CutlineError:
+        """Return a refusal in which the log has the name that the settings give it, and no path."""
+        name = dataset.description.source
+        path = self._source(dataset)
+        parts = (error.rule, error.value, error.way_out)
+        return type(error)(*(part.replace(path, name) if isinstance(path, str) else part for part in parts))
+
+    def _source(self, dataset: Dataset) -> Any:
+        settings = self._config.sources[dataset.description.source]
+        source = settings.open()
+        return self._config.place(source) if isinstance(source, str) else source
+
+    @contextmanager
+    def _turn(self, question: str) -> Iterator[None]:
+        """Let equal questions through one at a time."""
+        key = hashlib.sha256(question.encode()).hexdigest()
+        with self._guard:
+            lock, waiting = self._turns.get(key, (threading.Lock(), 0))
+            self._turns[key] = (lock, waiting + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, waiting = self._turns[key]
+                if waiting == 1:
+                    del self._turns[key]
+                else:
+                    self._turns[key] = (lock, waiting - 1)
+
+
+def _key_of_price(dataset: Dataset, asked: Asked) -> tuple[str, Asked]:
+    return dataset.account, asked if asked.purpose is None else replace(asked, purpose=None)
+
+
+def _check_listed(what: str, name: str | None, listed: Mapping[str, object] | tuple[str, ...]) -> None:
+    """Raise for a name that the owner did not declare."""
+    if name is not None and name not in listed:
+        known = ", ".join(map(repr, listed)) or "none"
+        raise ParameterError(f"{what} must be one that the owner listed", repr(name)[:80], f"Listed: {known[:300]}.")
+
+
+def _seen_nine_in_ten(work: TopWork) -> int | None:
+    """Return the one-gap number of a mechanism; None where no gap is enough, or where it cannot be worked out."""
+    asked, mechanism = work.question, work.mechanism
+    described = mechanism.describe()
+    cut = int(described.get("k") or described.get("target") or described.get("min_k") or 1)
+    bound = asked.max_items_per_user
+    try:
+        gap = one_gap(mechanism.chance, max_k=work.max_k, k=cut, closed="open" not in mechanism.domains, bound=bound)
+    except (CutlineError, NotImplementedError):
+        return None
+    return gap if gap <= FARTHEST else None

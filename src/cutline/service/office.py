@@ -1,0 +1,231 @@
+r"""Everything behind the routes, opened together: the books, the store, the key, and those who work with them.
+
+Pages and the REST interface call the same methods, so a rule that holds for one holds for the other.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from cutline.errors import ParameterError
+from cutline.grouped import GroupedRelease
+from cutline.ledger import Account, Entry, Ledger, usual_filter
+from cutline.ledger.database import Database
+from cutline.mechanisms import StableTopK
+from cutline.mechanisms.one_gap import one_gap
+from cutline.payment import read_record
+from cutline.privacy import Adjacency, Budget
+from cutline.release import Release
+from cutline.service.asking import Asked, Desk, Price
+from cutline.service.catalogue import Catalogue, Dataset, Description
+from cutline.service.certificates import Signer
+from cutline.service.config import Config
+from cutline.service.jobs import Jobs
+from cutline.service.people import Caller, People
+from cutline.service.store import Clock, Recall, Store, current_time, no_such
+from cutline.version import __version__
+
+_LARGEST_EPSILON = 20.0
+_USUAL_MAX_K = 100
+
+
+class Office:
+    """The service without its routes."""
+
+    def __init__(self, config: Config, *, clock: Clock = current_time) -> None:
+        self.config = config
+        self.store = Store(config.place(config.store), clock=clock)
+        self.store.create()
+        self.books = Ledger(config.place(config.books))
+        self._accounts = Recall(Database(config.place(config.books)).path, clock)
+        self.signer = Signer(Path(config.place(config.signing_key)))
+        self.people = People(self.store)
+        self.catalogue = Catalogue(self.store, self.books, self.people)
+        self.desk = Desk(config, self.books)
+        self.jobs = Jobs(self.store, self.desk, self.catalogue, self.people)
+
+    def close(self) -> None:
+        """Finish what runs, then close the books and the store."""
+        self.jobs.close()
+        self.books.__exit__()
+        self.store.close()
+
+    def register(
+        self, caller: Caller, name: str, description: Description, *, version: str, period: str, budget: Budget
+    ) -> Dataset:
+        """Register a log whose source, columns, filters and groups were tried on the engine; no row is read."""
+        if description.source not in self.config.sources:
+            known = ", ".join(sorted(self.config.sources)) or "none"
+            raise ParameterError(
+                "a source must be named in the settings", repr(description.source)[:80], f"Named: {known}."
+            )
+        trial = Dataset(
+            name=name, owner=caller.name, description=description, version=version, account="", accounts=("",)
+        )
+        self.desk.check_source(trial)
+        return self.catalogue.register(caller, name, description, version=version, period=period, budget=budget)
+
+    def describe(self, caller: Caller, dataset: Dataset) -> dict[str, Any]:
+        """Return a dataset as a caller sees it: what may be asked, all periods and their sum, and what is left to ask."""
+        accounts = self.catalogue.accounts(dataset)
+        shown = dataset.description.to_dict()
+        del shown["source"]
+        return {
+            "name": dataset.name,
+            "owner": dataset.owner,
+            "version": dataset.version,
+            **shown,
+            "period": dataset.account.partition(":")[2],
+            "account": _without_analysts(accounts[-1], caller),
+            "all_periods": {
+                "periods": len(accounts),
+                "epsilon": math.fsum(account.budget.epsilon for account in accounts),
+                "delta": math.fsum(account.budget.delta for account in accounts),
+            },
+            "questions_left": questions_left(accounts[-1], caller.name),
+        }
+
+    def quote(self, caller: Caller, dataset: Dataset, asked: Asked) -> dict[str, Any]:
+        """Return what a question would cost this caller and what could be seen; nothing is read and nothing charged."""
+        price, account = self.desk.price(dataset, asked), self.books.show(dataset.account)
+        return self._describe_price(caller, dataset, asked, price, account)
+
+    async def quote_soon(self, caller: Caller, dataset: Dataset, asked: Asked) -> dict[str, Any]:
+        """Do the same for a coroutine: at once if the price is known, with an account that was read within the last second."""
+        price = self.desk.known_price(dataset, asked)
+        if price is None:
+            return await run_in_threadpool(self.quote, caller, dataset, asked)
+        account = await self._accounts.get_soon(dataset.account, lambda: self.books.show(dataset.account))
+        return self._describe_price(caller, dataset, asked, price, account)
+
+    def _describe_price(
+        self, caller: Caller, dataset: Dataset, asked: Asked, price: Price, account: Account
+    ) -> dict[str, Any]:
+        return {
+            "dataset": dataset.name,
+            "version": dataset.version,
+            "question": asked.to_dict(),
+            **price.to_dict(),
+            "affordable": self.desk.affords(account, price.cost, caller),
+            "questions_left": questions_left(account, caller.name),
+        }
+
+    def answer_of(self, dataset: Dataset, number: int) -> tuple[Entry, Release | GroupedRelease]:
+        """Return an entry of a dataset's books with its answer."""
+        entry = self.books.answer(number) if number > 0 else None
+        if entry is None or entry.dataset not in dataset.accounts or entry.answer is None:
+            raise no_such("answer", str(number))
+        read: Any = GroupedRelease if entry.answer.get("kind") == "table" else Release
+        answer: Release | GroupedRelease = read_record(entry, read.from_record)
+        return entry, answer.with_account(self.books.show(entry.dataset).to_dict(), entry=entry.id)
+
+    def certify(self, dataset: Dataset, number: int) -> dict[str, Any]:
+        """Return a signed certificate of an answer."""
+        entry, answer = self.answer_of(dataset, number)
+        account = self.books.show(entry.dataset)
+        return self.signer.sign(
+            {
+                "dataset": dataset.name,
+                "account": entry.dataset,
+                "entry": entry.id,
+                "asked_at": entry.at,
+                "data_version": entry.data_version,
+                "question": entry.question,
+                "answer": entry.answer,
+                "guarantee": answer.guarantee,
+                "account_guarantee": account.guarantee,
+                "chain_head": account.head,
+                "signed_at": self.store.now(),
+                "version": __version__,
+            }
+        )
+
+    def history(self, caller: Caller, dataset: Dataset, *, before: int | None, limit: int) -> list[dict[str, Any]]:
+        """Return a page of what was asked, newest first; of others' questions analysts see the answer's number only."""
+        shown: list[dict[str, Any]] = []
+        for account in reversed(dataset.accounts):
+            if len(shown) < limit:
+                page = self.books.history(account, before=before, limit=limit - len(shown))
+                shown += [describe_entry(entry, caller) for entry in page]
+        return shown
+
+
+def _without_analysts(account: Account, caller: Caller) -> dict[str, Any]:
+    """Return an account; who else asks, and how much, is for its owner and reviewers."""
+    shown = account.to_dict()
+    if caller.role == "analyst":
+        shown["analysts"] = [each for each in shown["analysts"] if each["analyst"] == caller.name]
+    return shown
+
+
+def describe_entry(entry: Entry, caller: Caller) -> dict[str, Any]:
+    """Return one line of the history as a caller may see it."""
+    full = caller.role in ("owner", "reviewer") or entry.analyst == caller.name
+    question = dict(entry.question or {})
+    return {
+        "entry": entry.id,
+        "at": entry.at,
+        "period": entry.dataset.partition(":")[2],
+        "analyst": entry.analyst if full else None,
+        "purpose": entry.purpose if full else None,
+        "state": entry.state,
+        "answered": entry.answered,
+        "item": question.get("item"),
+        "data_version": entry.data_version,
+        "mechanism": dict(entry.mechanism).get("name"),
+        "charged": entry.charged.to_dict(),
+    }
+
+
+def questions_left(account: Account, analyst: str | None = None) -> dict[str, int]:
+    """Return how many usual questions are left, of how many: of the account, and of the analyst's own share of it."""
+    total, left = account.budget.releases, account.remaining_releases
+    for one in account.analysts:
+        if one.name == analyst and one.limits is not None:
+            whole = min(one.limits.shares(account.limits))
+            rest = (one.limits - one.spent).shares(account.limits)
+            total = _whole_questions(total * min(whole, Fraction(1)))
+            left = max(0, min(left, _whole_questions(account.budget.releases * min(rest))))
+    return {"left": left, "of": total}
+
+
+def _whole_questions(number: Fraction) -> int:
+    """Return how many whole questions there are; limits are rounded down, and a millionth is not missed."""
+    return math.floor(number + Fraction(1, 1_000_000))
+
+
+def plan_budget(*, questions: int, gap: int, delta: float = 1e-6) -> dict[str, Any]:
+    """Return the smallest epsilon with which so many questions each see a gap of so many users nine times in ten.
+
+    Works backwards from public wishes alone; epsilon is rounded up to three digits.
+    """
+    if not 1 <= questions <= 100_000 or not 1 <= gap <= 10**9:
+        raise ParameterError(
+            "a plan is for 1 to 100,000 questions and a gap of 1 to a billion users",
+            f"questions={questions}, gap={gap}",
+            "Try questions=50, gap=500.",
+        )
+
+    def seen(epsilon: float) -> int:
+        budget = Budget(epsilon=epsilon, delta=delta, releases=questions)
+        limits = usual_filter(budget, adjacency=Adjacency.ADD_REMOVE)
+        mechanism = StableTopK.calibrate(budget, limits=limits, max_k=_USUAL_MAX_K)
+        return one_gap(mechanism.chance, max_k=_USUAL_MAX_K)
+
+    low, high = 0.01, _LARGEST_EPSILON
+    if seen(high) > gap:
+        raise ParameterError(
+            f"a plan stays below epsilon {_LARGEST_EPSILON:g}, above which little is protected",
+            f"questions={questions}, gap={gap}",
+            "Plan for fewer questions, or for a larger gap.",
+        )
+    while high / low > 1.004:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if seen(middle) <= gap else (middle, high)
+    epsilon = math.ceil(high * 1000) / 1000
+    return {"questions": questions, "gap": gap, "epsilon": epsilon, "delta": delta, "sees": seen(epsilon)}

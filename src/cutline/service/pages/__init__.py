@@ -1,0 +1,13 @@
+r"""The pages: plain forms and server-rendered HTML over the same office as the REST interface; they work without JavaScript.
+
+::
+
+    parts     templates, forms, and how a refusal becomes a page
+    people    signing in and out, invitations, people, tokens
+    datasets  the list, asking, and what owners do
+    answers   an answer drawn, its files, its certificate, jobs, practice
+"""
+
+from cutline.service.pages import answers, datasets, people
+
+ROUTERS = (people.router, datasets.router, answers.router)
