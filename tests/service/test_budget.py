@@ -90,7 +90,8 @@ def test_periods_never_reset_and_their_sum_is_shown(client, sign_in, office, man
     analyst = sign_in("analyst")
     assert client.post(ASK, json={"item": "venue"}, headers=analyst).json()["ledger"]["dataset"] == "many:2025"
     client.post("/api/v1/datasets/many/close", headers=owner)
-    assert client.post(ASK, json={"item": "venue", "k": 2}, headers=analyst).status_code == 404
+    closed = client.post(ASK, json={"item": "venue", "k": 2}, headers=analyst)
+    assert (closed.status_code, closed.json()["rule"]) == (409, "a closed dataset takes no more questions")
 
 
 def test_a_new_version_of_the_data_is_a_new_question(client, sign_in, office, many):

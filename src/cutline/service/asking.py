@@ -2,26 +2,27 @@ r"""From a question to its price and its answer: the library's own way through, 
 
 A price is worked out once for each question and account and then remembered, since nothing in it depends on rows or on what
 was spent. Equal questions are answered one after the other, so that the second finds the first one's answer on the books.
-Whatever reads data, answers and failures alike, becomes visible on a public tick: how long it took tells little.
+Whatever reads data, answers and failures alike, becomes visible on a public tick: the books themselves are settled on it, so
+that neither a page of the history nor a second question shows how long the first one took.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from cutline.errors import CutlineError, ParameterError, UnsettledError
 from cutline.grouped import GroupedRelease
-from cutline.ledger import Account, Ledger
+from cutline.ledger import Account, Ledger, Reservation
 from cutline.mechanisms.one_gap import FARTHEST, one_gap
+from cutline.payment import Answer, Terms
 from cutline.privacy import Cost
 from cutline.privacy.budget import parse_share
 from cutline.quote import Quote, TableWork, TopWork, quote
@@ -29,6 +30,8 @@ from cutline.release import Release
 from cutline.service.catalogue import Dataset
 from cutline.service.config import Config
 from cutline.service.people import Caller
+from cutline.service.store import Conflict
+from cutline.service.turns import Turns
 
 LARGEST_K = 1000
 _MOST_PRICES = 512
@@ -85,14 +88,38 @@ class OnTick(Exception):  # noqa: N818 - not an error, but one that waits
         self.error, self.visible_from = error, visible_from
 
 
-class Desk:
-    """Where questions are priced, paid for and answered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnTheTick(Terms):
+    """Terms that wait before they settle: what a run did to the books shows at a time that does not depend on the rows."""
 
-    def __init__(self, config: Config, books: Ledger) -> None:
-        self._config, self._books = config, books
+    wait: Callable[[], None]
+
+    @classmethod
+    def of(cls, terms: Terms, wait: Callable[[], None]) -> OnTheTick:
+        """Return the same terms, with this to wait for."""
+        return cls(**{each.name: getattr(terms, each.name) for each in fields(terms)}, wait=wait)
+
+    def settle(self, reservation: Reservation | None, answer: Answer) -> Answer:
+        """Wait, then settle."""
+        self.wait()
+        return Terms.settle(self, reservation, answer)
+
+
+class Desk:
+    """Where questions are priced, paid for and answered; ``now`` and ``sleep`` are the clock of the ticks."""
+
+    def __init__(
+        self,
+        config: Config,
+        books: Ledger,
+        *,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._config, self._books, self._now, self._sleep = config, books, now, sleep
         self._prices: OrderedDict[tuple[str, Asked], Price] = OrderedDict()
         self._guard = threading.Lock()
-        self._turns: dict[str, tuple[threading.Lock, int]] = {}
+        self._turns = Turns(config.place(config.books))
         self._counting = threading.BoundedSemaphore(2)  # logs are read by this many at a time
 
     def price(self, dataset: Dataset, asked: Asked) -> Price:
@@ -133,24 +160,35 @@ class Desk:
             except CutlineError as error:
                 raise self._without_path(error, dataset) from None
 
-    def answer(self, dataset: Dataset, asked: Asked, caller: Caller) -> tuple[Release | GroupedRelease, float]:
-        """Pay, count, draw, settle, and return the answer with the time from which it may be seen.
+    def answer(self, dataset: Dataset, asked: Asked, caller: Caller) -> Release | GroupedRelease:
+        """Pay, count, draw, settle on the tick, and return the answer.
 
         A refusal of the question itself is public and comes at once. Whatever fails once the run has begun is an `OnTick`.
         """
-        with self._turn(f"{dataset.account}\n{dataset.version}\n{json.dumps(asked.to_dict() | {'purpose': None})}"):
+        question = f"{dataset.account}\n{dataset.version}\n{json.dumps(asked.to_dict() | {'purpose': None})}"
+        with self._turns.take(question), ExitStack() as slot:
             work = self._quote(dataset, asked, books=self._books, caller=caller)
+            if work.terms.account is not None and work.terms.account.closed is not None:
+                raise Conflict(
+                    "a closed dataset takes no more questions", repr(dataset.name), "Read the answers it gave."
+                )
+
+            def wait() -> None:
+                slot.close()  # the rows are counted: another question may read
+                self._sleep(max(0.0, self.next_tick() - self._now()))
+
             try:
-                with self._counting:
-                    found = work.run(self._source(dataset))
+                slot.enter_context(self._counting)
+                on_tick: Quote[Any] = replace(work, terms=OnTheTick.of(work.terms, wait))
+                found: Release | GroupedRelease = on_tick.run(self._source(dataset))
+                return found
             except UnsettledError as error:
                 if not isinstance(error.release, Release | GroupedRelease):
                     raise
-                found = error.release  # paid for in full, and the charge stays
+                return error.release  # paid for in full, and the charge stays
             except CutlineError as error:
                 shown = self._without_path(error, dataset)
                 raise OnTick(shown, visible_from=self.next_tick()) from None
-            return found, 0.0 if found.repeated_from is not None else self.next_tick()
 
     def find(self, dataset: Dataset, asked: Asked, caller: Caller) -> int | None:
         """Return the entry of the books that holds the answer to a question, if there is one."""
@@ -160,7 +198,7 @@ class Desk:
 
     def next_tick(self) -> float:
         """Return the next time, in seconds since the epoch, at which what reads data may become visible."""
-        return math.ceil(time.time() / self._config.tick) * self._config.tick
+        return math.ceil(self._now() / self._config.tick) * self._config.tick
 
     def _work_out(self, dataset: Dataset, asked: Asked) -> Price:
         work = self._quote(dataset, asked, books=self._books)
@@ -226,24 +264,6 @@ class Desk:
         settings = self._config.sources[dataset.description.source]
         source = settings.open()
         return self._config.place(source) if isinstance(source, str) else source
-
-    @contextmanager
-    def _turn(self, question: str) -> Iterator[None]:
-        """Let equal questions through one at a time."""
-        key = hashlib.sha256(question.encode()).hexdigest()
-        with self._guard:
-            lock, waiting = self._turns.get(key, (threading.Lock(), 0))
-            self._turns[key] = (lock, waiting + 1)
-        try:
-            with lock:
-                yield
-        finally:
-            with self._guard:
-                lock, waiting = self._turns[key]
-                if waiting == 1:
-                    del self._turns[key]
-                else:
-                    self._turns[key] = (lock, waiting - 1)
 
 
 def _key_of_price(dataset: Dataset, asked: Asked) -> tuple[str, Asked]:

@@ -20,6 +20,7 @@ from cutline.service.asking import Asked, Desk, OnTick
 from cutline.service.catalogue import Catalogue, Dataset
 from cutline.service.people import Caller, People
 from cutline.service.store import Store, no_such, plain
+from cutline.service.turns import Turns
 
 UNEXPECTED = CutlineError(
     "something failed that should not have; the details are withheld, they may quote rows",
@@ -35,8 +36,8 @@ _THREADS = 2
 class Jobs:
     """The queue, and the threads that work it off."""
 
-    def __init__(self, store: Store, desk: Desk, catalogue: Catalogue, people: People) -> None:
-        self._store, self._desk, self._catalogue, self._people = store, desk, catalogue, people
+    def __init__(self, store: Store, desk: Desk, catalogue: Catalogue, people: People, turns: Turns) -> None:
+        self._store, self._desk, self._catalogue, self._people, self._turns = store, desk, catalogue, people, turns
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="cutline-job")
 
     def submit(self, dataset: Dataset, asked: Asked, caller: Caller) -> str:
@@ -83,6 +84,8 @@ class Jobs:
             if row["state"] == "queued":
                 self._threads.submit(self._run, row["id"])
                 continue
+            if not self._turns.is_free(row["id"]):  # another process runs it
+                continue
             entry = None
             caller, dataset, asked = self._read(row)
             if caller is not None and dataset is not None:
@@ -97,6 +100,10 @@ class Jobs:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, number: str) -> None:
+        with self._turns.take(number):
+            self._run_alone(number)
+
+    def _run_alone(self, number: str) -> None:
         with self._store.writing() as connection:
             mine = update(tables.jobs).where(tables.jobs.c.id == number, tables.jobs.c.state == "queued")
             if connection.execute(mine.values(state="running")).rowcount == 0:
@@ -106,7 +113,7 @@ class Jobs:
             caller, dataset, asked = self._read(row)
             if caller is None or dataset is None:
                 raise no_such("dataset", row["dataset"])
-            release, _ = self._desk.answer(dataset, asked, caller)
+            release = self._desk.answer(dataset, asked, caller)
         except OnTick as held:
             self._end(number, state="failed", problem=json.dumps(held.error.to_dict()))
         except CutlineError as error:

@@ -28,6 +28,7 @@ from cutline.service.config import Config
 from cutline.service.jobs import Jobs
 from cutline.service.people import Caller, People
 from cutline.service.store import Clock, Recall, Store, current_time, no_such
+from cutline.service.turns import Turns, hold_file
 from cutline.version import __version__
 
 _LARGEST_EPSILON = 20.0
@@ -39,6 +40,7 @@ class Office:
 
     def __init__(self, config: Config, *, clock: Clock = current_time) -> None:
         self.config = config
+        self._held = hold_file(config.place(config.store))
         self.store = Store(config.place(config.store), clock=clock)
         self.store.create()
         self.books = Ledger(config.place(config.books))
@@ -47,13 +49,15 @@ class Office:
         self.people = People(self.store)
         self.catalogue = Catalogue(self.store, self.books, self.people)
         self.desk = Desk(config, self.books)
-        self.jobs = Jobs(self.store, self.desk, self.catalogue, self.people)
+        self.jobs = Jobs(self.store, self.desk, self.catalogue, self.people, Turns(config.place(config.store)))
 
     def close(self) -> None:
         """Finish what runs, then close the books and the store."""
         self.jobs.close()
         self.books.__exit__()
         self.store.close()
+        if self._held is not None:
+            self._held.close()
 
     def register(
         self, caller: Caller, name: str, description: Description, *, version: str, period: str, budget: Budget

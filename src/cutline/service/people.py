@@ -10,6 +10,7 @@ import datetime as dt
 import hashlib
 import re
 import secrets
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ _LINK_LIFE = dt.timedelta(days=7)
 _SESSION_LIFE = dt.timedelta(hours=12)
 _LONGEST_TOKEN_DAYS = 366
 _HASHER = PasswordHasher()  # argon2id, with the library's own current parameters
+_HASHING = threading.BoundedSemaphore(4)  # each hash takes 64 MiB: many guesses at once must not take all memory
 _NOBODYS = _HASHER.hash(secrets.token_urlsafe(16))  # so that an unknown name takes as long as a wrong password
 
 
@@ -96,7 +98,8 @@ class People:
     def accept(self, link: str, password: str) -> Person:
         """Set a password by a one-time link; every session and token of the person before it ends."""
         check_password(password)
-        hashed = _HASHER.hash(password)
+        with _HASHING:
+            hashed = _HASHER.hash(password)
         with self._store.writing() as connection:
             row = self._look_up(connection, "link", link)
             person = None if row is None else _find(connection, row["person"])
@@ -118,7 +121,8 @@ class People:
             row = connection.execute(select(tables.people).where(tables.people.c.name == name)).first()
         known = row is not None and row.password is not None and row.disabled is None
         try:
-            _HASHER.verify(row.password if known and row is not None else _NOBODYS, password[:1024])
+            with _HASHING:
+                _HASHER.verify(row.password if known and row is not None else _NOBODYS, password[:1024])
         except (VerificationError, InvalidHashError):
             known = False
         if not known or row is None:

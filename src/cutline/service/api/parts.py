@@ -3,6 +3,7 @@ r"""What the routes share: who calls, which dataset they mean, and how a POST wi
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import hashlib
 import json
 import time
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 from starlette.responses import JSONResponse, Response
 
 from cutline.errors import CutlineError
@@ -26,7 +27,7 @@ from cutline.service.store import Conflict, plain
 from cutline.service.web import problem
 
 Plain = dict[str, Any]
-Answered = tuple[Any, float]  # what is answered, and the time from which it may be seen
+_KEPT = dt.timedelta(days=7)  # for as long a key is known; the answer itself is on the books for ever
 _AT_ONCE = 32  # questions that wait for their answer at the same time; more wait for these
 
 
@@ -60,7 +61,7 @@ class Once:
         # A lock lives as long as somebody waits for it.
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, caller: Caller, key: str | None, text: str, do: Callable[[], Answered]) -> Response:
+    async def run(self, caller: Caller, key: str | None, text: str, do: Callable[[], Any]) -> Response:
         """Do it, or answer as before; ``text`` is the whole request, which must be the same for the same key."""
         if key is None:
             return await self._answer(do)
@@ -78,22 +79,19 @@ class Once:
         media = "application/problem+json" if known["status"] >= 400 else "application/json"
         return Response(known["body"], status_code=known["status"], headers=headers, media_type=media)
 
-    async def wait(self, do: Callable[[], Answered]) -> Any:
-        """Run in a thread, and return or raise what comes out on its tick."""
+    async def wait(self, do: Callable[[], Any]) -> Any:
+        """Run in a thread; return what comes out, which was settled on its tick, or raise on one what failed."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(_AT_ONCE)
-        failed = None
         try:
-            found, visible_from = await run_sync(do, limiter=self._limiter)
+            return await run_sync(do, limiter=self._limiter)
         except OnTick as held:
-            found, visible_from, failed = None, held.visible_from, held.error
+            failed, visible_from = held.error, held.visible_from
         while (left := visible_from - time.time()) > 0:
             await asyncio.sleep(left)
-        if failed is not None:
-            raise failed
-        return found
+        raise failed
 
-    async def _answer(self, do: Callable[[], Answered]) -> Response:
+    async def _answer(self, do: Callable[[], Any]) -> Response:
         try:
             found = await self.wait(do)
         except CutlineError as error:
@@ -116,5 +114,7 @@ class Once:
             "status": response.status_code,
             "created": self._office.store.now(),
         }
+        forgotten = delete(tables.replays).where(tables.replays.c.created < self._office.store.now(plus=-_KEPT))
         with self._office.store.writing() as connection:
+            connection.execute(forgotten)
             connection.execute(insert(tables.replays).values(**row))

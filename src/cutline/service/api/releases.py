@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from cutline.service.api.bodies import REFUSALS, AskedIn, Limit, Replay
-from cutline.service.api.parts import Answered, Plain, TheCaller, TheDataset, TheOffice
+from cutline.service.api.parts import Plain, TheCaller, TheDataset, TheOffice
 from cutline.service.web import allow
 
 router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["releases"])
@@ -39,14 +39,13 @@ async def ask(
     """Pay, count, draw, settle. Whether it is answered now or later is fixed by the dataset."""
     asked = body.asked()
 
-    def run() -> Answered:
+    def run() -> Response | Plain:
         if dataset.description.answers == "later":
             office.desk.price(dataset, asked)  # refuses what cannot be asked, before it is written down
             number = office.jobs.submit(dataset, asked, caller)
             place = {"location": f"/api/v1/jobs/{number}"}
-            return JSONResponse({"id": number, "state": "queued"}, status_code=202, headers=place), 0.0
-        release, visible_from = office.desk.answer(dataset, asked, caller)
-        return release.to_dict(), visible_from
+            return JSONResponse({"id": number, "state": "queued"}, status_code=202, headers=place)
+        return office.desk.answer(dataset, asked, caller).to_dict()
 
     text = f"{request.url.path}\n{body.model_dump_json()}"
     response: Response = await request.app.state.once.run(caller, idempotency_key, text, run)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from cutline.errors import CutlineError, ParameterError
 from cutline.privacy import Budget
-from cutline.service.api.parts import Answered, TheCaller, TheDataset, TheOffice
+from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
 from cutline.service.asking import Asked
 from cutline.service.catalogue import Dataset, Description, Groups
 from cutline.service.drawing import draw_burn_down
@@ -192,13 +192,13 @@ def read_description(form: Mapping[str, str]) -> Description:
 async def _pay(request: Request, office: Office, caller: Caller, dataset: Dataset, asked: Asked) -> Response:
     """Run the question, now or as a job, and send the browser to its answer."""
 
-    def run() -> Answered:
+    def run() -> Response:
         if dataset.description.answers == "later":
             office.desk.price(dataset, asked)
-            return go(f"/datasets/{dataset.name}/jobs/{office.jobs.submit(dataset, asked, caller)}"), 0.0
-        release, visible_from = office.desk.answer(dataset, asked, caller)
+            return go(f"/datasets/{dataset.name}/jobs/{office.jobs.submit(dataset, asked, caller)}")
+        release = office.desk.answer(dataset, asked, caller)
         free = "?free" if release.repeated_from is not None else ""
-        return go(f"/datasets/{dataset.name}/answers/{release.entry}{free}"), visible_from
+        return go(f"/datasets/{dataset.name}/answers/{release.entry}{free}")
 
     response: Response = await request.app.state.once.wait(run)
     return response
