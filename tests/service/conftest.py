@@ -52,7 +52,9 @@ def log(tmp_path_factory):
 def office(tmp_path, log):
     create_key(tmp_path / "signing.key")
     plain = {"tick": 0.01, "sources": {"checkins": {"path": str(log)}}}
-    return Office(Config.parse(plain, folder=tmp_path), clock=Clock())
+    office = Office(Config.parse(plain, folder=tmp_path), clock=Clock())
+    yield office
+    office.close()
 
 
 @pytest.fixture
