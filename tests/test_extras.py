@@ -23,7 +23,7 @@ class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {
             "matplotlib", "sklearn", "joblib", "threadpoolctl", "opendp", "psycopg", "fastapi", "starlette", "uvicorn",
-            "jinja2", "argon2", "cryptography", "prometheus_client", "python_multipart",
+            "jinja2", "argon2", "cryptography", "joserfc", "prometheus_client", "python_multipart",
         }:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 

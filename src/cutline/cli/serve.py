@@ -112,7 +112,8 @@ def verify_release(
 
 
 def _load() -> Any:
-    for module in ("fastapi", "uvicorn", "jinja2", "argon2", "cryptography", "python_multipart", "prometheus_client"):
+    needed = "fastapi uvicorn jinja2 argon2 cryptography joserfc python_multipart prometheus_client"
+    for module in needed.split():
         require(module, extra="service", purpose="the service")
     from cutline.service import run
 

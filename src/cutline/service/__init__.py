@@ -5,6 +5,7 @@ r"""Cutline as a service: owners hand analysts a page, engineers make one call o
     config         the file of settings: addresses, books, logs by name
     tables, store  what is remembered beside the books
     people         who somebody is: roles, passwords, sessions, tokens
+    openid         who somebody is, on a provider's word
     catalogue      which datasets there are, what may be asked of them, and by whom
     asking         prices and answers, one at a time for equal questions, seen on a tick
     jobs           answers that come later

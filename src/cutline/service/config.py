@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from cutline.errors import ParameterError
 
+CLAIMS = ("email", "preferred_username", "sub")
 _LOOPBACK_NAMES = ("localhost",)
 _EXAMPLE = """\
 # Settings of `cutline serve`. Paths are relative to this file.
@@ -31,6 +32,12 @@ tick = 1.0                # seconds: answers that read data appear on a multiple
 # [sources.checkins]
 # path = "checkins/*.parquet"
 # memory_limit = "1GB"
+
+# Sign-in through a provider of OpenID Connect. People are invited first, under the name that the provider knows.
+# [openid]
+# issuer = "https://login.example.org"
+# client_id = "cutline"
+# client_secret_file = "openid.secret"   # mode 0600
 """
 
 
@@ -55,6 +62,62 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenIdSettings:
+    """The provider that says who somebody is, and which of its claims is their name here."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    client_secret_file: str | None = None
+    client_secret_variable: str | None = None
+    label: str = "Sign in through your company"
+    claim: str = "email"
+
+    def __post_init__(self) -> None:
+        secrets = (self.client_secret, self.client_secret_file, self.client_secret_variable)
+        given = [each for each in secrets if each is not None]
+        if not all(isinstance(each, str) and each for each in (self.issuer, self.client_id, self.label, *given)):
+            raise ParameterError("settings of [openid] are texts that are not empty", "another", "See docs/deploy.md.")
+        if not is_safe_address(self.issuer) or urlsplit(self.issuer).query:
+            raise ParameterError(
+                "an issuer is an https address without a query, or one of this machine",
+                f"issuer={self.issuer[:80]!r}",
+                "Copy it from the provider's description of itself.",
+            )
+        if len(given) != 1:
+            raise ParameterError(
+                "a client secret is given in one way",
+                f"{len(given)} of them",
+                "Set client_secret_file, client_secret_variable or client_secret.",
+            )
+        if self.claim not in CLAIMS:
+            raise ParameterError(
+                "people are named by a known claim", f"claim={self.claim!r}"[:80], f"Take one of {', '.join(CLAIMS)}."
+            )
+
+    def read_secret(self, folder: Path) -> str:
+        """Return the secret that the provider knows this service by."""
+        if self.client_secret is not None:
+            return self.client_secret
+        secret, mode = "", 0
+        if self.client_secret_variable is not None:
+            secret = os.environ.get(self.client_secret_variable, "")
+        elif self.client_secret_file is not None:
+            path = folder / self.client_secret_file
+            try:
+                mode, secret = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError):
+                secret = ""
+        if mode & 0o077:
+            raise ParameterError(
+                "a client secret must be readable by its owner alone", f"mode {mode & 0o777:o}", "Run chmod 600 on it."
+            )
+        if not secret:
+            raise ParameterError("[openid] needs its client secret", "none", "Write the file, or set the variable.")
+        return secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that is fixed while the service runs."""
 
@@ -70,13 +133,19 @@ class Config:
     certificate: str | None = None
     private_key: str | None = None
     sources: Mapping[str, SourceSettings] = field(default_factory=dict)
+    openid: OpenIdSettings | None = None
+    passwords: bool = True
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.tick <= 600:
             raise ParameterError("tick must be from 0.01 to 600 seconds", f"tick={self.tick}", "Try tick = 1.0.")
         if not 0 < self.port < 65536:
             raise ParameterError("port must be from 1 to 65535", f"port={self.port}", "Try port = 8765.")
-        if not (_is_loopback(self.address) or self.certificate or self.behind_proxy):
+        if not self.passwords and self.openid is None:
+            raise ParameterError(
+                "somebody must be able to sign in", "passwords=False without [openid]", "Set one of the two."
+            )
+        if not (is_loopback(self.address) or self.certificate or self.behind_proxy):
             raise ParameterError(
                 "an address that others can reach needs TLS",
                 f"address={self.address!r}",
@@ -111,6 +180,7 @@ class Config:
                     "a source is a path, or an Ibis address with a table", f"sources.{name}", "See docs/deploy.md."
                 )
         tls = _table(given.pop("tls", {}), "tls")
+        openid = given.pop("openid", None)
         made: Self = _section(
             cls,
             "the settings",
@@ -119,6 +189,7 @@ class Config:
                 **tls,
                 "folder": folder.resolve(),
                 "sources": sources,
+                "openid": None if openid is None else _section(OpenIdSettings, "openid", openid),
             },
         )
         return made
@@ -148,7 +219,22 @@ def write_example(path: Path) -> None:
         file.write(_EXAMPLE)
 
 
-def _is_loopback(address: str) -> bool:
+def is_safe_address(address: str) -> bool:
+    """Return whether an address is of https, or of this machine, and is nothing but an address."""
+    if not address.isascii() or not address.isprintable() or " " in address:
+        return False
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is reached from this machine alone."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

@@ -26,6 +26,7 @@ from cutline.service.catalogue import Catalogue, Dataset, Description
 from cutline.service.certificates import Signer
 from cutline.service.config import Config
 from cutline.service.jobs import Jobs
+from cutline.service.openid import OpenId
 from cutline.service.people import Caller, People
 from cutline.service.store import Clock, Recall, Store, current_time, no_such
 from cutline.service.turns import Turns, hold_file
@@ -40,6 +41,7 @@ class Office:
 
     def __init__(self, config: Config, *, clock: Clock = current_time) -> None:
         self.config = config
+        secret = "" if config.openid is None else config.openid.read_secret(config.folder)
         self._held = hold_file(config.place(config.store))
         self.store = Store(config.place(config.store), clock=clock)
         self.store.create()
@@ -47,6 +49,9 @@ class Office:
         self._accounts = Recall(Database(config.place(config.books)).path, clock)
         self.signer = Signer(Path(config.place(config.signing_key)))
         self.people = People(self.store)
+        self.openid = None
+        if config.openid is not None:
+            self.openid = OpenId(config.openid, secret=secret, origin=config.public_origin, store=self.store)
         self.catalogue = Catalogue(self.store, self.books, self.people)
         self.desk = Desk(config, self.books)
         self.jobs = Jobs(self.store, self.desk, self.catalogue, self.people, Turns(config.place(config.store)))
@@ -58,6 +63,11 @@ class Office:
         self.store.close()
         if self._held is not None:
             self._held.close()
+
+    def invite(self, name: str, role: str) -> str:
+        """Register a person, and return where they begin: a one-time link, or the page to sign in if passwords are off."""
+        link = self.people.invite(name, role)
+        return f"{self.config.public_origin}/{f'welcome/{link}' if self.config.passwords else 'sign-in'}"
 
     def register(
         self, caller: Caller, name: str, description: Description, *, version: str, period: str, budget: Budget

@@ -35,6 +35,10 @@ class Conflict(CutlineError, ValueError):  # noqa: N818 - what it says
     """The state of things does not allow it."""
 
 
+class Unavailable(CutlineError, RuntimeError):  # noqa: N818 - what it says
+    """Another service that this one needs did not answer as it should."""
+
+
 def current_time() -> dt.datetime:
     """Return now, in UTC."""
     return dt.datetime.now(dt.UTC)

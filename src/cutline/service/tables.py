@@ -3,7 +3,7 @@ r"""What the service remembers beside the books: people, how they prove who they
 ::
 
     service_people        name, role, password hash
-    service_secrets       one-time links, sessions and tokens, by digest; none can be read back
+    service_secrets       one-time links, sessions, tokens and sign-ins under way, by digest; none can be read back
     service_datasets      what may be asked of a log, as its owner declared it
     service_versions      names of the data as they were, in order
     service_periods       the names of a dataset's accounts in the books, in order; the last one pays

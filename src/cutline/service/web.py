@@ -29,10 +29,11 @@ from cutline.errors import (
     SourceError,
 )
 from cutline.service.people import ROLES, Caller, People
-from cutline.service.store import Conflict, Forbidden, NotFound, Unknown
+from cutline.service.store import Conflict, Forbidden, NotFound, Unavailable, Unknown
 
 LARGEST_BODY = 256 * 1024
 SESSION_COOKIE = "cutline_session"
+OPENID_COOKIE = "cutline_openid"
 _STATUS: tuple[tuple[type[CutlineError], int], ...] = (
     (NotFound, 404),
     (DatasetError, 404),
@@ -45,6 +46,7 @@ _STATUS: tuple[tuple[type[CutlineError], int], ...] = (
     (SourceError, 500),
     (MissingExtraError, 500),
     (LedgerError, 503),
+    (Unavailable, 502),
 )
 _HEADERS = (
     (
@@ -118,7 +120,9 @@ class Gate:
 
     def __init__(self, people: People, *, origin: str, secure: bool) -> None:
         self._people, self._origin, self.secure = people, origin, secure
-        self.cookie = f"__Host-{SESSION_COOKIE}" if secure else SESSION_COOKIE
+        # A name that browsers let no other host write, so that nobody plants a session or a sign-in of their own.
+        prefix = "__Host-" if secure else ""
+        self.cookie, self.openid_cookie = prefix + SESSION_COOKIE, prefix + OPENID_COOKIE
         self._pace = Pace(per_minute=600)
         self.sign_in_pace = Pace(per_minute=10)
 

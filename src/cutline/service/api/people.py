@@ -47,9 +47,8 @@ def list_people(office: TheOffice) -> Plain:
 @router.post("/people", status_code=201)
 @allow("admin")
 def invite(office: TheOffice, body: PersonIn) -> Plain:
-    """Invite somebody; the link works once and is shown here alone."""
-    link = office.people.invite(body.name, body.role)
-    return {"name": body.name, "role": body.role, "link": f"{office.config.public_origin}/welcome/{link}"}
+    """Invite somebody; the link works once and is shown here alone. Without passwords it is the page to sign in."""
+    return {"name": body.name, "role": body.role, "link": office.invite(body.name, body.role)}
 
 
 @router.delete("/people/{name}", status_code=204)
