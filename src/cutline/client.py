@@ -71,7 +71,11 @@ class Client:
             after = page["next"]
 
     def quote(self, dataset: str, *, item: str, **ask: Any) -> dict[str, Any]:
-        """Return what a question would cost and could show; nothing is read and nothing charged."""
+        """Return what a question would cost and could show; nothing is read and nothing charged.
+
+        ``ask`` are the words of `top`, and ``size``: with it, the chance that the right items come out if they have so many
+        users more than any other.
+        """
         return self._call("POST", f"{_place(dataset)}/quotes", {"item": item, **ask})
 
     def top(self, dataset: str, *, item: str, **ask: Any) -> Release | GroupedRelease:

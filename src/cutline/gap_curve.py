@@ -11,9 +11,8 @@ import numpy as np
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import CutlineError
-from cutline.histogram import OpenHistogram
-from cutline.mechanisms import Mechanism, mechanism
-from cutline.mechanisms.one_gap import one_gap
+from cutline.mechanisms import mechanism
+from cutline.mechanisms.one_gap import lone_gap, one_gap
 from cutline.release import Release
 
 
@@ -31,6 +30,7 @@ def gap_chance(release: Release) -> GapChance | None:
 
     Examples
     --------
+    >>> from cutline.histogram import OpenHistogram
     >>> from cutline.mechanisms import StableTopK
     >>> from cutline.privacy import Budget
     >>> ready = StableTopK.calibrate(Budget(epsilon=1.0, delta=1e-6), max_k=100)
@@ -51,13 +51,7 @@ def gap_chance(release: Release) -> GapChance | None:
         needed = one_gap(own.chance, max_k=max_k, k=cut)
         farthest = min(int(2.4 * needed), 1 << 20)
         gaps = np.unique(np.append(np.linspace(1, farthest, 121).astype(int), min(needed, farthest)))
-        chances = np.array([_chance(own, cut, gap, max_k=max_k) for gap in gaps])
+        chances = np.array([own.chance(lone_gap(int(gap), k=cut, max_k=max_k), cut) for gap in gaps])
     except CutlineError:  # built by hand from parts that no budget would give, or with a hint, which only a ledger has
         return None
     return GapChance(gaps=gaps, chances=chances, needed=needed)
-
-
-def _chance(mechanism: Mechanism, cut: int, gap: int, *, max_k: int) -> float:
-    """Return the exact chance that exactly the items above a lone gap are released."""
-    histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), int(gap)), max_k=max_k)
-    return float(mechanism.chance(histogram, cut))

@@ -25,6 +25,16 @@ def smallest(holds: Callable[[int], bool]) -> int:
     return bisect_left(range(high), True, lo=high // 2 + 1, key=holds)
 
 
+def lone_gap(gap: int, *, k: int, max_k: int, closed: bool = False, bound: int | None = None) -> Histogram:
+    """Return the histogram of the one-gap number: k items with ``gap`` users each, and nobody anywhere else."""
+    counts = dict.fromkeys(range(k), gap)
+    if bound is not None:
+        return BoundedHistogram.from_counts(counts, counts, max_items_per_user=bound)
+    if closed:
+        return ClosedHistogram.from_counts(np.where(np.arange(max_k) < k, gap, 0))
+    return OpenHistogram.from_counts(counts, max_k=max_k)
+
+
 def one_gap(
     chance: Callable[[Histogram, int], float],
     *,
@@ -54,13 +64,7 @@ def one_gap(
     cut = k or (max_k + 1) // 2
 
     def holds(gap: int) -> bool:
-        histogram: Histogram = OpenHistogram.from_counts(dict.fromkeys(range(cut), gap), max_k=max_k)
-        if bound is not None:
-            counts = dict.fromkeys(range(cut), gap)
-            histogram = BoundedHistogram.from_counts(counts, counts, max_items_per_user=bound)
-        elif closed:
-            histogram = ClosedHistogram.from_counts(np.where(np.arange(max_k) < cut, gap, 0))
-        return chance(histogram, cut) >= success
+        return chance(lone_gap(gap, k=cut, max_k=max_k, closed=closed, bound=bound), cut) >= success
 
     return smallest(holds)
 

@@ -21,7 +21,6 @@ from typing import Any
 from cutline.errors import CutlineError, ParameterError, UnsettledError
 from cutline.grouped import GroupedRelease
 from cutline.ledger import Account, Ledger, Reservation
-from cutline.mechanisms.one_gap import FARTHEST, one_gap
 from cutline.payment import Answer, Terms
 from cutline.privacy import Cost
 from cutline.privacy.budget import parse_share
@@ -30,6 +29,7 @@ from cutline.release import Release
 from cutline.service.catalogue import Dataset
 from cutline.service.config import Config
 from cutline.service.people import Caller
+from cutline.service.sight import Sight
 from cutline.service.store import Conflict
 from cutline.service.turns import Turns
 
@@ -63,9 +63,7 @@ class Price:
     guarantee: str
     mechanism: Mapping[str, Any]
     reason: str
-    seen_nine_in_ten: (
-        int | None
-    )  # how large a gap, or how large the counts, for the right set to go out nine times in ten
+    sight: Sight | None  # None if what is seen cannot be said in one number
     finds: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +73,7 @@ class Price:
             "guarantee": self.guarantee,
             "mechanism": dict(self.mechanism),
             "reason": self.reason,
-            "seen_nine_in_ten": self.seen_nine_in_ten,
+            "seen_nine_in_ten": None if self.sight is None else self.sight.nine_in_ten,
             "finds": self.finds,
         }
 
@@ -204,7 +202,6 @@ class Desk:
         work = self._quote(dataset, asked, books=self._books)
         account = work.terms.account
         top = work.work.each if isinstance(work.work, TableWork) else work.work
-        gap = _seen_nine_in_ten(top) if isinstance(top, TopWork) else None
         limits = None if account is None else account.limits
         part = 0.0
         if account is not None and limits is not None:
@@ -216,7 +213,7 @@ class Desk:
             guarantee=work.guarantee,
             mechanism=work.mechanism,
             reason=work.reason,
-            seen_nine_in_ten=gap,
+            sight=Sight.of(top) if isinstance(top, TopWork) else None,
             finds="a gap of this many users" if asked.k is None else "a set whose items each have this many users more",
         )
 
@@ -275,16 +272,3 @@ def _check_listed(what: str, name: str | None, listed: Mapping[str, object] | tu
     if name is not None and name not in listed:
         known = ", ".join(map(repr, listed)) or "none"
         raise ParameterError(f"{what} must be one that the owner listed", repr(name)[:80], f"Listed: {known[:300]}.")
-
-
-def _seen_nine_in_ten(work: TopWork) -> int | None:
-    """Return the one-gap number of a mechanism; None where no gap is enough, or where it cannot be worked out."""
-    asked, mechanism = work.question, work.mechanism
-    described = mechanism.describe()
-    cut = int(described.get("k") or described.get("target") or described.get("min_k") or 1)
-    bound = asked.max_items_per_user
-    try:
-        gap = one_gap(mechanism.chance, max_k=work.max_k, k=cut, closed="open" not in mechanism.domains, bound=bound)
-    except (CutlineError, NotImplementedError):
-        return None
-    return gap if gap <= FARTHEST else None

@@ -14,12 +14,10 @@ from starlette.concurrency import run_in_threadpool
 
 from cutline.errors import ParameterError
 from cutline.grouped import GroupedRelease
-from cutline.ledger import Account, Entry, Ledger, usual_filter
+from cutline.ledger import Account, Entry, Ledger
 from cutline.ledger.database import Database
-from cutline.mechanisms import StableTopK
-from cutline.mechanisms.one_gap import one_gap
 from cutline.payment import read_record
-from cutline.privacy import Adjacency, Budget
+from cutline.privacy import Budget
 from cutline.release import Release
 from cutline.service.asking import Asked, Desk, Price
 from cutline.service.catalogue import Catalogue, Dataset, Description
@@ -31,9 +29,6 @@ from cutline.service.people import Caller, People
 from cutline.service.store import Clock, Recall, Store, current_time, no_such
 from cutline.service.turns import Turns, hold_file
 from cutline.version import __version__
-
-_LARGEST_EPSILON = 20.0
-_USUAL_MAX_K = 100
 
 
 class Office:
@@ -104,18 +99,24 @@ class Office:
             "questions_left": questions_left(accounts[-1], caller.name),
         }
 
-    def quote(self, caller: Caller, dataset: Dataset, asked: Asked) -> dict[str, Any]:
-        """Return what a question would cost this caller and what could be seen; nothing is read and nothing charged."""
-        price, account = self.desk.price(dataset, asked), self.books.show(dataset.account)
-        return self._describe_price(caller, dataset, asked, price, account)
+    def quote(self, caller: Caller, dataset: Dataset, asked: Asked, *, size: int | None = None) -> dict[str, Any]:
+        """Return what a question would cost this caller and what could be seen; nothing is read and nothing charged.
 
-    async def quote_soon(self, caller: Caller, dataset: Dataset, asked: Asked) -> dict[str, Any]:
+        With a ``size``, also the chance that the right items come out if they have so many users more than any other.
+        """
+        price, account = self.desk.price(dataset, asked), self.books.show(dataset.account)
+        chance = None if price.sight is None or size is None else price.sight.chance(size)
+        return self._describe_price(caller, dataset, asked, price, account) | {"size": size, "chance": chance}
+
+    async def quote_soon(
+        self, caller: Caller, dataset: Dataset, asked: Asked, *, size: int | None = None
+    ) -> dict[str, Any]:
         """Do the same for a coroutine: at once if the price is known, with an account that was read within the last second."""
         price = self.desk.known_price(dataset, asked)
-        if price is None:
-            return await run_in_threadpool(self.quote, caller, dataset, asked)
+        if price is None or size is not None:
+            return await run_in_threadpool(self.quote, caller, dataset, asked, size=size)
         account = await self._accounts.get_soon(dataset.account, lambda: self.books.show(dataset.account))
-        return self._describe_price(caller, dataset, asked, price, account)
+        return self._describe_price(caller, dataset, asked, price, account) | {"size": None, "chance": None}
 
     def _describe_price(
         self, caller: Caller, dataset: Dataset, asked: Asked, price: Price, account: Account
@@ -211,35 +212,3 @@ def questions_left(account: Account, analyst: str | None = None) -> dict[str, in
 def _whole_questions(number: Fraction) -> int:
     """Return how many whole questions there are; limits are rounded down, and a millionth is not missed."""
     return math.floor(number + Fraction(1, 1_000_000))
-
-
-def plan_budget(*, questions: int, gap: int, delta: float = 1e-6) -> dict[str, Any]:
-    """Return the smallest epsilon with which so many questions each see a gap of so many users nine times in ten.
-
-    Works backwards from public wishes alone; epsilon is rounded up to three digits.
-    """
-    if not 1 <= questions <= 100_000 or not 1 <= gap <= 10**9:
-        raise ParameterError(
-            "a plan is for 1 to 100,000 questions and a gap of 1 to a billion users",
-            f"questions={questions}, gap={gap}",
-            "Try questions=50, gap=500.",
-        )
-
-    def seen(epsilon: float) -> int:
-        budget = Budget(epsilon=epsilon, delta=delta, releases=questions)
-        limits = usual_filter(budget, adjacency=Adjacency.ADD_REMOVE)
-        mechanism = StableTopK.calibrate(budget, limits=limits, max_k=_USUAL_MAX_K)
-        return one_gap(mechanism.chance, max_k=_USUAL_MAX_K)
-
-    low, high = 0.01, _LARGEST_EPSILON
-    if seen(high) > gap:
-        raise ParameterError(
-            f"a plan stays below epsilon {_LARGEST_EPSILON:g}, above which little is protected",
-            f"questions={questions}, gap={gap}",
-            "Plan for fewer questions, or for a larger gap.",
-        )
-    while high / low > 1.004:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if seen(middle) <= gap else (middle, high)
-    epsilon = math.ceil(high * 1000) / 1000
-    return {"questions": questions, "gap": gap, "epsilon": epsilon, "delta": delta, "sees": seen(epsilon)}

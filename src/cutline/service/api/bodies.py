@@ -43,6 +43,16 @@ class AskedIn(Words):
         return Asked(**self.model_dump())
 
 
+class QuoteIn(AskedIn):
+    """A question whose price is wanted, and how far the items to be found may stand above the others, in users."""
+
+    size: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+    def asked(self) -> Asked:
+        """Return the question in the service's own words."""
+        return Asked(**self.model_dump(exclude={"size"}))
+
+
 class GroupsIn(Words):
     """The groups of one column."""
 

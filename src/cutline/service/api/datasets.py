@@ -18,7 +18,7 @@ from cutline.service.api.bodies import (
     VersionIn,
 )
 from cutline.service.api.parts import Plain, TheCaller, TheDataset, TheOffice
-from cutline.service.office import plan_budget
+from cutline.service.planner import plan_budget
 from cutline.service.web import allow
 
 router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["datasets"])

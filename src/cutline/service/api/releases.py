@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from cutline.service.api.bodies import REFUSALS, AskedIn, Limit, Replay
+from cutline.service.api.bodies import REFUSALS, AskedIn, Limit, QuoteIn, Replay
 from cutline.service.api.parts import Plain, TheCaller, TheDataset, TheOffice
 from cutline.service.web import allow
 
@@ -17,9 +17,9 @@ Entry = Annotated[int, Path(ge=1, lt=2**62)]
 
 @router.post("/datasets/{name}/quotes")
 @allow("analyst", scope="ask")
-async def price(office: TheOffice, caller: TheCaller, dataset: TheDataset, body: AskedIn) -> Plain:
+async def price(office: TheOffice, caller: TheCaller, dataset: TheDataset, body: QuoteIn) -> Plain:
     """Return what a question would cost and could show; nothing is read and nothing charged."""
-    return await office.quote_soon(caller, dataset, body.asked())
+    return await office.quote_soon(caller, dataset, body.asked(), size=body.size)
 
 
 @router.post(

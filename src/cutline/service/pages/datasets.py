@@ -16,9 +16,10 @@ from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
 from cutline.service.asking import Asked
 from cutline.service.catalogue import Dataset, Description, Groups
 from cutline.service.drawing import draw_burn_down
-from cutline.service.office import Office, plan_budget
+from cutline.service.office import Office
 from cutline.service.pages.parts import go, number, read_form, render, text, whole
 from cutline.service.people import Caller
+from cutline.service.planner import plan_budget
 from cutline.service.web import allow, status_of
 
 router = APIRouter(include_in_schema=False)
