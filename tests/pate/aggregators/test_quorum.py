@@ -13,6 +13,9 @@ from cutline.sampling import SeededSource
 BUDGET = Budget(epsilon=1.5, delta=1e-3)
 TAKES = [kind for kind in AGGREGATORS if "quorum" in {each.name for each in kind.parameters}]
 REST = [kind for kind in AGGREGATORS if kind not in TAKES]
+OF_LABELS = [kind for kind in TAKES if not kind.one_class]
+CONFIDENT = [kind for kind in TAKES if kind.one_class]  # one coin about the winner, not one a label
+FIXED = BUDGET.filter(order=6.0, delta_share=0.0)
 
 
 def build(kind, teachers=40, budget=BUDGET, **more):
@@ -20,8 +23,11 @@ def build(kind, teachers=40, budget=BUDGET, **more):
     return kind.calibrate(budget, teachers=teachers, labels=2, **limit, **more)
 
 
-@pytest.mark.parametrize("kind", TAKES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize(("teachers", "quorum"), [(40, 0.25), (40, 0.8), (41, 0.3), (7, 0.01)])
+PLACES = [(40, 0.25), (40, 0.8), (41, 0.3), (7, 0.01)]
+
+
+@pytest.mark.parametrize("kind", OF_LABELS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("teachers", "quorum"), PLACES)
 def test_the_law_turns_over_at_the_quorum(kind, teachers, quorum):
     vote = build(kind, teachers, quorum=quorum)
     doubled = double_quorum(teachers, quorum)
@@ -37,7 +43,31 @@ def test_the_law_turns_over_at_the_quorum(kind, teachers, quorum):
             assert (yes > no) == (2 * votes > doubled)
 
 
-@pytest.mark.parametrize("kind", TAKES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", CONFIDENT, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("teachers", "quorum"), PLACES)
+def test_a_winner_is_let_out_more_often_than_not_from_the_quorum_on(kind, teachers, quorum):
+    vote = build(kind, teachers, quorum=quorum)
+    doubled = double_quorum(teachers, quorum)
+    assert vote.describe()["quorum"] == quorum
+    for votes in (doubled // 2, doubled // 2 + 1):
+        withheld = vote.law(np.array([votes, 0]))[None, None]
+        if 2 * votes == doubled:
+            assert withheld == pytest.approx(0.5, abs=1e-9)
+        else:
+            assert (withheld < 0.5) == (2 * votes > doubled)
+
+
+@pytest.mark.parametrize("kind", CONFIDENT, ids=lambda kind: kind.name)
+def test_the_coin_of_a_winner_has_public_teachers_who_say_yes_too(kind):
+    """At one order the coin of ten in 40 is that of 30 in 60; the answer has as many votes as there are teachers."""
+    quarter, half = (build(kind, n, quorum=q, limits=FIXED).check for n, q in ((40, 0.25), (60, 0.5)))
+    for votes in (0, 9, 10, 11, 40):
+        law = half.law(np.array([votes + 20]))
+        assert quarter.law(np.array([votes])) == pytest.approx(dict(law), rel=1e-6, abs=1e-15)
+    assert quarter.cost.rdp(6.0) == pytest.approx(half.cost.rdp(6.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", OF_LABELS, ids=lambda kind: kind.name)
 def test_a_quorum_below_half_is_public_teachers_who_say_yes(kind):
     """Ten of 40 is half of 60 of whom 20 say yes to everything: the same law at the same price."""
     quarter, half = build(kind, quorum=0.25), build(kind, 60)
