@@ -42,7 +42,19 @@ from cutline.histogram import (
     read_counts,
 )
 
-__all__ = ["Log", "Progress", "Question", "ask", "bind", "check", "count", "count_by", "group_by", "type_list"]
+__all__ = [
+    "Log",
+    "Progress",
+    "Question",
+    "ask",
+    "bind",
+    "check",
+    "count",
+    "count_by",
+    "group_by",
+    "list_columns",
+    "type_list",
+]
 
 
 class Votes(Protocol):
@@ -105,6 +117,21 @@ def bind(source: object, question: Question) -> Log:
     else:
         votes = bind_table(open_table(source, question.format), question)
     return _EngineLog(question=question, votes=votes)
+
+
+def list_columns(source: object, *, format: str | None = None) -> list[str] | None:
+    """Return the names of the columns that a log declares, or None if it declares none, like JSON; no row is read.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> list_columns(pyarrow.table({"who": [1], "what": ["tea"]}))
+    ['who', 'what']
+    """
+    if any((base.__module__.partition(".")[0], base.__name__) == ("ibis", "Table") for base in type(source).__mro__):
+        return [str(name) for name in getattr(source, "columns", ())]
+    present = open_table(source, format).columns()
+    return None if present is None else [str(name) for name in present]
 
 
 def type_list(source: object, values: Iterable[Item], *, column: str, format: str | None = None) -> list[Item]:

@@ -1,91 +1,113 @@
-r"""Figures as SVG text, drawn on the server: bars with their error, the cut, and the burn-down of a budget.
+r"""Figures as SVG text, drawn on the server: bars with their error, the burn-down of a budget, and what a question would find.
 
-Item names are other people's text and are escaped; nothing but what was released is drawn.
+They fill the width they are given, on a phone as on a wide screen: places across are percentages, and only curves are
+stretched, so that words keep their size. Nothing but what was released, or follows from public parameters, is drawn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
+from cutline.histogram import item_key
 from cutline.release import Release
 
-_WIDTH, _ROW, _NAMES = 720, 28, 250
-_MOST = 60  # rows; what is longer is in the files
+_TOP, _HEIGHT = 22, 120  # of the part of a figure that holds its curve
+_LONGEST_NAME = 120
 
 
-def draw_release(release: Release) -> str:
-    """Return a released set: one row an item, bars if there are counts, and a line where the top ends."""
-    listed = release.listed() or []
-    rows = listed[:_MOST]
-    cut = len(rows) if release.k == len(listed) and len(rows) == len(listed) else None
-    height = _ROW * (len(rows) + 2)
-    counts, error = release.counts or {}, release.count_error
-    largest = max((error.interval(counts[item])[1] for item in rows if error), default=0) or 1
-    scale = (_WIDTH - _NAMES - 130) / largest
-    parts = []
-    for number, item in enumerate(rows):
-        y = _ROW * number + 20
-        name = _shortened(str(item))
-        parts.append(f'<text x="0" y="{y}">{escape(name)}</text>')
-        if error:
-            wide = scale * max(0, counts[item])
-            low, high = (_NAMES + scale * end for end in error.interval(counts[item]))
-            parts.append(f'<rect class="bar" x="{_NAMES}" y="{y - 14}" width="{wide:.1f}" height="18" rx="3"/>')
-            whiskers = f"M{low:.1f} {y - 5}H{high:.1f}M{low:.1f} {y - 10}V{y}M{high:.1f} {y - 10}V{y}"
-            parts.append(f'<path class="mark" d="{whiskers}"/>')
-            parts.append(f'<text x="{high + 8:.1f}" y="{y}">{error.in_words(counts[item])}</text>')
-        else:
-            parts.append(f'<rect class="bar" x="{_NAMES}" y="{y - 14}" width="18" height="18" rx="3"/>')
-    y = _ROW * len(rows) + 12
-    if not rows:
-        parts.append(
-            f'<text x="0" y="20">{"Nothing is shown." if release.items is None else "No item is shown."}</text>'
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One item of an answer: its name, its count in words and as a bar, if counts were asked for."""
+
+    name: str
+    count: str = ""
+    bar: str = ""
+
+
+def lay_out(release: Release) -> list[Row]:
+    """Return the rows of an answer: those with the largest noisy counts first, or in the order that `Release.listed` has."""
+    listed, counts, error = release.listed() or [], release.counts, release.count_error
+    if counts is None or error is None:
+        return [Row(name=show_name(item)) for item in listed]
+    largest = max((error.interval(counts[item])[1] for item in listed), default=0) or 1
+    ranked = sorted(listed, key=lambda item: (-counts[item], item_key(item)))
+    return [
+        Row(
+            name=show_name(item),
+            count=error.in_words(counts[item]),
+            bar=_draw_bar(counts[item] / largest, *(end / largest for end in error.interval(counts[item]))),
         )
-    elif cut is not None:
-        parts.append(f'<line class="cut" x1="0" y1="{y}" x2="{_WIDTH}" y2="{y}"/>')
-        parts.append(f'<text class="soft" x="0" y="{y + 20}">The top ends here, at {cut}.</text>')
-    elif len(rows) < len(listed):
-        parts.append(
-            f'<text class="soft" x="0" y="{y + 12}">… and {len(listed) - len(rows)} more, in the files.</text>'
-        )
-    if error and rows:
-        parts.append(
-            f'<text class="soft" x="{_NAMES}" y="{y + 20}">users; the line covers the true count 95 times in 100</text>'
-        )
-    title = f"{release.status}: {len(listed)} items" + (", with noisy counts" if counts else "")
-    return _figure(title, height, parts)
+        for item in ranked
+    ]
 
 
-def draw_burn_down(points: list[tuple[str, float, float]]) -> str:
-    """Return what was left of a budget after each event, in percent: the smaller of its two limits."""
-    left, top, bottom = 46, 14, 170
-    values = [min(rdp, delta) for _, rdp, delta in points] or [100.0]
-    step = (_WIDTH - left - 20) / max(1, len(values) - 1)
-    parts = []
-    for percent in (0, 50, 100):
-        y = bottom - (bottom - top) * percent / 100
-        parts.append(f'<line class="axis" x1="{left}" y1="{y:.1f}" x2="{_WIDTH}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="soft" x="0" y="{y + 5:.1f}">{percent} %</text>')
-    path = []
-    for number, value in enumerate(values):
-        x, y = left + step * number, bottom - (bottom - top) * max(0.0, value) / 100
-        path.append(f"{'M' if number == 0 else 'H'}{x:.1f}" + (f" {y:.1f}" if number == 0 else f"V{y:.1f}"))
-    if len(values) == 1:
-        path.append(f"H{_WIDTH}")
-    parts.append(f'<path class="line" d="{"".join(path)}"/>')
-    parts.append(f'<text class="soft" x="{left}" y="{bottom + 22}">what is left of the budget, event by event</text>')
-    return _figure(f"{values[-1]:.0f} percent of the budget is left", bottom + 32, parts)
+def show_name(item: object) -> str:
+    """Return a name of a bounded length, in which characters that show nothing or turn the text around are marked."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(item))
+    return plain if len(plain) <= _LONGEST_NAME else f"{plain[: _LONGEST_NAME - 1]}…"
 
 
-def _figure(title: str, height: int, parts: list[str]) -> str:
-    name = escape(title, quote=True)
-    return (
-        f'<svg class="figure" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{''.join(parts)}</svg>"
+def draw_burn_down(points: Sequence[tuple[str, float, float]], *, questions: int) -> str:
+    """Return what was left of a budget after each event, in usual questions: the smaller of its two limits."""
+    left = [max(0.0, min(rdp, delta)) / 100 for _, rdp, delta in points] or [1.0]
+    step = 1000 / max(1, len(left) - 1)
+    steps = "".join(f"H{step * number:.1f}V{1000 * (1 - value):.1f}" for number, value in enumerate(left[1:], 1))
+    path = f"M0 {1000 * (1 - left[0]):.1f}{steps or 'H1000'}"
+    days = [at[:10] for at, _, _ in points] or [""]
+    return _plot(
+        f"{left[-1]:.0%} of the budget is left after {len(left) - 1} questions",
+        path,
+        heights=[(0.0, "no question left"), (1.0, f"{questions:,} questions left")],
+        ends=(days[0], days[-1]),
     )
 
 
-def _shortened(name: str) -> str:
-    """Return a name that fits beside its bar, without characters that show nothing."""
-    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
-    return plain if len(plain) <= 30 else f"{plain[:29]}…"
+def draw_chances(curve: Sequence[tuple[int, float]], *, size: int | None = None) -> str:
+    """Return how likely a question finds a gap, or counts, against its size; ``size`` is marked if it is within the curve."""
+    farthest = curve[-1][0]
+    path = "M" + "L".join(f"{1000 * gap / farthest:.1f} {1000 * (1 - chance):.1f}" for gap, chance in curve)
+    return _plot(
+        f"The chance rises from {curve[0][1]:.0%} to {curve[-1][1]:.0%}",
+        path,
+        heights=[(0.0, "never found"), (0.9, "9 times in 10")],
+        ends=("0 users", f"{farthest:,} users"),
+        mark=None if size is None or size > farthest else size / farthest,
+    )
+
+
+def _draw_bar(count: float, low: float, high: float) -> str:
+    """Return a bar with its error; all three are shares of the width, and a count below 0 has no bar."""
+    ends = "".join(f'<line class="mark" x1="{x:.2%}" x2="{x:.2%}" y1="4" y2="14"/>' for x in (low, high))
+    return (
+        f'<svg class="count" aria-hidden="true" height="18"><rect class="bar" width="{max(0.0, count):.2%}" y="2" height="14" '
+        f'rx="3"/><line class="mark" x1="{low:.2%}" x2="{high:.2%}" y1="9" y2="9"/>{ends}</svg>'
+    )
+
+
+def _plot(
+    title: str,
+    path: str,
+    *,
+    heights: Sequence[tuple[float, str]],
+    ends: tuple[str, str],
+    mark: float | None = None,
+) -> str:
+    """Return a curve, given in thousandths from the upper left corner, over lines at some heights."""
+    parts = []
+    for share, words in heights:
+        y = _TOP + _HEIGHT * (1 - share)
+        parts.append(f'<line class="axis" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="soft" x="0" y="{y - 6:.1f}">{escape(words)}</text>')
+    if mark is not None:
+        parts.append(f'<line class="cut" x1="{mark:.2%}" x2="{mark:.2%}" y1="{_TOP}" y2="{_TOP + _HEIGHT}"/>')
+    first, last = map(escape, ends)
+    below, name = _TOP + _HEIGHT + 18, escape(title, quote=True)
+    return (
+        f'<svg class="figure" role="img" aria-label="{name}" height="{below + 6}">{"".join(parts)}'
+        f'<svg y="{_TOP}" width="100%" height="{_HEIGHT}" viewBox="0 0 1000 1000" preserveAspectRatio="none">'
+        f'<path class="line" vector-effect="non-scaling-stroke" d="{path}"/></svg>'
+        f'<text class="soft" x="0" y="{below}">{first}</text>'
+        f'<text class="soft" x="100%" y="{below}" text-anchor="end">{last}</text></svg>'
+    )

@@ -6,12 +6,14 @@ Pages and the REST interface call the same methods, so a rule that holds for one
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from cutline.counting import list_columns
 from cutline.errors import ParameterError
 from cutline.grouped import GroupedRelease
 from cutline.ledger import Account, Entry, Ledger
@@ -28,6 +30,7 @@ from cutline.service.openid import OpenId
 from cutline.service.people import Caller, People
 from cutline.service.store import Clock, Recall, Store, current_time, no_such
 from cutline.service.turns import Turns, hold_file
+from cutline.service.wording import read_asked, say_question
 from cutline.version import __version__
 
 
@@ -161,13 +164,24 @@ class Office:
         )
 
     def history(self, caller: Caller, dataset: Dataset, *, before: int | None, limit: int) -> list[dict[str, Any]]:
-        """Return a page of what was asked, newest first; of others' questions analysts see the answer's number only."""
+        """Return a page of what was asked, newest first; analysts do not see who else asked, or what for."""
         shown: list[dict[str, Any]] = []
-        for account in reversed(dataset.accounts):
+        for name in reversed(dataset.accounts):
             if len(shown) < limit:
-                page = self.books.history(account, before=before, limit=limit - len(shown))
-                shown += [describe_entry(entry, caller) for entry in page]
+                account = self.books.show(name)
+                page = self.books.history(name, before=before, limit=limit - len(shown))
+                shown += [_describe_entry(entry, caller, dataset, account) for entry in page]
         return shown
+
+    def columns(self, source: str) -> list[str] | None:
+        """Return the names of the columns of a log of the settings; None if it declares none, or is not there now."""
+        settings = self.config.sources.get(source)
+        try:
+            opened = None if settings is None else settings.open()
+            log = self.config.place(opened) if isinstance(opened, str) else opened
+            return None if settings is None else list_columns(log, format=settings.format)
+        except Exception:  # whatever a warehouse says, an owner can still type the names
+            return None
 
 
 def _without_analysts(account: Account, caller: Caller) -> dict[str, Any]:
@@ -178,22 +192,31 @@ def _without_analysts(account: Account, caller: Caller) -> dict[str, Any]:
     return shown
 
 
-def describe_entry(entry: Entry, caller: Caller) -> dict[str, Any]:
-    """Return one line of the history as a caller may see it."""
+def hide_asker(entry: Entry, caller: Caller) -> Entry:
+    """Return an entry as a caller may see it: analysts do not see who else asked, or what for."""
     full = caller.role in ("owner", "reviewer") or entry.analyst == caller.name
-    question = dict(entry.question or {})
+    return entry if full else replace(entry, analyst=None, purpose=None)
+
+
+def _describe_entry(entry: Entry, caller: Caller, dataset: Dataset, account: Account) -> dict[str, Any]:
+    """Return one line of the history as a caller may see it."""
+    entry = hide_asker(entry, caller)
+    asked = read_asked(entry, dataset, account)
     return {
         "entry": entry.id,
         "at": entry.at,
         "period": entry.dataset.partition(":")[2],
-        "analyst": entry.analyst if full else None,
-        "purpose": entry.purpose if full else None,
+        "analyst": entry.analyst,
+        "purpose": entry.purpose,
         "state": entry.state,
         "answered": entry.answered,
-        "item": question.get("item"),
+        "item": asked.item,
+        "question": asked.to_dict(),
+        "in_words": say_question(asked),
         "data_version": entry.data_version,
         "mechanism": dict(entry.mechanism).get("name"),
         "charged": entry.charged.to_dict(),
+        "share_percent": 100 * float(max(entry.charged.shares(account.limits))),
     }
 
 

@@ -6,9 +6,7 @@ import base64
 import csv
 import hashlib
 import io
-import json
 import re
-import shlex
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
@@ -16,26 +14,29 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from cutline.errors import CutlineError
+from cutline.explain import explain
 from cutline.grouped import GroupedRelease
 from cutline.ledger import Entry
 from cutline.release import Release
 from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
 from cutline.service.catalogue import Dataset
-from cutline.service.drawing import draw_release
-from cutline.service.office import questions_left
+from cutline.service.drawing import lay_out
+from cutline.service.office import hide_asker, questions_left
 from cutline.service.pages.parts import go, read_form, render, whole
 from cutline.service.practice import SHAPES, practise
 from cutline.service.store import no_such
 from cutline.service.web import allow, status_of
+from cutline.service.wording import advise_next, as_curl, as_python, read_asked, say_question
 
 router = APIRouter(include_in_schema=False)
 Number = Annotated[int, Path(ge=1, lt=2**62)]
+_MEANING = 2  # which section of an explanation says what the guarantee means
 _SHEET = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
 @router.get("/datasets/{name}/answers/{number}")
 @allow("owner", "analyst", "reviewer")
-def show_answer(request: Request, office: TheOffice, dataset: TheDataset, number: str) -> Response:
+def show_answer(request: Request, office: TheOffice, caller: TheCaller, dataset: TheDataset, number: str) -> Response:
     """Draw an answer, or return it as a file: ``/answers/7``, ``/answers/7.csv``."""
     digits, _, form = number.partition(".")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
@@ -43,28 +44,27 @@ def show_answer(request: Request, office: TheOffice, dataset: TheDataset, number
     entry, answer = office.answer_of(dataset, int(digits))
     if form:
         return _file(dataset, entry, answer, form)
-    figures: list[tuple[Any, str]] = [(None, draw_release(answer))] if isinstance(answer, Release) else []
-    if isinstance(answer, GroupedRelease):
-        figures = [(group, draw_release(each)) for group, each in answer.releases.items()]
-    question = dict(entry.question or {})
-    left = questions_left(office.books.show(entry.dataset))
+    account = office.books.show(entry.dataset)
+    asked = read_asked(entry, dataset, account)
+    origin = office.config.public_origin
     return render(
         request,
         "answer.html",
         name=dataset.name,
         title=dataset.description.title,
-        what=question.get("item"),
-        by=question.get("by"),
-        entry=entry,
+        entry=hide_asker(entry, caller),
         answer=answer,
-        why=getattr(answer, "why", ""),
-        steps=[step.to_dict() for step in answer.next_steps],
-        figures=figures,
+        asked=asked,
+        in_words=say_question(asked),
+        lists=[(group.get(asked.by), each, lay_out(each)) for group, each in answer.by_group()],
+        steps=advise_next(dataset, asked, answer.next_steps, questions=account.budget.releases),
+        meaning=answer.explain().sections[_MEANING].paragraphs[0],
         repeated="free" in request.query_params,
-        charged=f"{'the full price' if entry.charged == entry.reserved else 'less than the price: what ran'}",
-        left=f"{left['left']} of {left['of']} usual questions",
-        as_python=_as_python(office.config.public_origin, dataset, question),
-        as_curl=_as_curl(office.config.public_origin, dataset, question),
+        percent=100 * float(max(entry.charged.shares(account.limits))),
+        period=entry.dataset.partition(":")[2],
+        left=questions_left(account, caller.name),
+        as_python=as_python(origin, dataset, asked),
+        as_curl=as_curl(origin, dataset, asked),
     )
 
 
@@ -78,10 +78,12 @@ def download_certificate(office: TheOffice, dataset: TheDataset, number: Number)
 
 @router.get("/datasets/{name}/answers/{number}/statement")
 @allow("owner", "analyst", "reviewer")
-def show_statement(office: TheOffice, dataset: TheDataset, number: Number) -> Response:
+def show_statement(office: TheOffice, caller: TheCaller, dataset: TheDataset, number: Number) -> Response:
     """Return the printable page that `cutline explain` writes; its one style sheet is named to the browser by its digest."""
-    _, answer = office.answer_of(dataset, number)
-    page = answer.explain().to_html()
+    entry, answer = office.answer_of(dataset, number)
+    account = office.books.show(entry.dataset)
+    known = hide_asker(entry, caller).to_dict()
+    page = explain(answer.to_dict(), account=account.to_dict(), entry=known, alone=answer.alone).to_html()
     sheets = [base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode() for sheet in _SHEET.findall(page)]
     styles = " ".join(f"'sha256-{sheet}'" for sheet in sheets) or "'none'"
     return HTMLResponse(page, headers={"content-security-policy": f"default-src 'none'; style-src {styles}"})
@@ -124,7 +126,7 @@ async def run_practice(request: Request, office: TheOffice, dataset: TheDataset)
         )
     except CutlineError as error:
         return render(request, "practice.html", status=status_of(error), refusal=error.to_dict(), **shown)
-    return render(request, "practice.html", **shown | {"answer": answer, "figure": draw_release(answer)})
+    return render(request, "practice.html", **shown | {"answer": answer, "rows": lay_out(answer)})
 
 
 def _practice(dataset: Dataset) -> dict[str, Any]:
@@ -157,23 +159,3 @@ def _file(dataset: Dataset, entry: Entry, answer: Release | GroupedRelease, form
 def _safe_cell(value: object) -> object:
     """Return a cell that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
-def _body(question: dict[str, Any]) -> dict[str, Any]:
-    return {name: question[name] for name in ("item", "k", "by") if question.get(name) is not None}
-
-
-def _as_python(origin: str, dataset: Dataset, question: dict[str, Any]) -> str:
-    words = ", ".join(f"{name}={value!r}" for name, value in _body(question).items())
-    return (
-        f"from cutline.client import Client\n\nservice = Client({origin!r}, token=...)\n"
-        f"release = service.top({dataset.name!r}, {words})"
-    )
-
-
-def _as_curl(origin: str, dataset: Dataset, question: dict[str, Any]) -> str:
-    body = shlex.quote(json.dumps(_body(question), ensure_ascii=False))
-    return (
-        f"curl {origin}/api/v1/datasets/{dataset.name}/releases \\\n  -H 'Authorization: Bearer '\"$TOKEN\" \\\n"
-        f"  -H 'Content-Type: application/json' \\\n  -d {body}"
-    )

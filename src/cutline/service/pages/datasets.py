@@ -1,8 +1,8 @@
-r"""The list of datasets, a dataset as analysts, owners and reviewers see it, and what owners do."""
+r"""The list of datasets, a dataset as analysts and reviewers see it, and asking."""
 
 from __future__ import annotations
 
-import datetime as dt
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,20 +10,22 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from cutline.errors import CutlineError, ParameterError
-from cutline.privacy import Budget
+from cutline.count_errors import CountError
+from cutline.errors import CutlineError
 from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
 from cutline.service.asking import Asked
-from cutline.service.catalogue import Dataset, Description, Groups
-from cutline.service.drawing import draw_burn_down
+from cutline.service.catalogue import Dataset
+from cutline.service.drawing import draw_burn_down, draw_chances
 from cutline.service.office import Office
-from cutline.service.pages.parts import go, number, read_form, render, text, whole
+from cutline.service.pages.history import show_history
+from cutline.service.pages.owners import describe_periods, show_owned
+from cutline.service.pages.parts import go, read_form, render, text, whole
 from cutline.service.people import Caller
-from cutline.service.planner import plan_budget
 from cutline.service.web import allow, status_of
 
 router = APIRouter(include_in_schema=False)
-_SHOWN = 30  # entries of the history on a page
+_SPENDS = (1, 3, 10)  # usual questions that may be spent on one
+_USUAL_K = 10  # items, where the number of those that come out is not known
 
 
 @router.get("/")
@@ -39,8 +41,19 @@ def show_home(request: Request, office: TheOffice, caller: TheCaller) -> Respons
 @router.get("/datasets/{name}")
 @allow("owner", "analyst", "reviewer")
 def show_dataset(request: Request, office: TheOffice, caller: TheCaller, dataset: TheDataset) -> Response:
-    """Show a dataset as the caller's role needs it."""
-    return _show(request, office, caller, dataset)
+    """Show a dataset as the caller's role needs it; for an analyst the address may hold a question to begin with."""
+    if caller.role == "owner":
+        return show_owned(request, office, caller, dataset)
+    if caller.role == "reviewer":
+        return _show_review(request, office, caller, dataset)
+    asked = Asked(item=dataset.description.items[0])
+    try:
+        asked, size = _read_question(office, dataset, request.query_params)
+        known = office.desk.known_price(dataset, asked) is not None
+        price = _price(office, caller, dataset, asked, size) if known else None
+    except CutlineError as error:
+        return _show_ask(request, office, caller, dataset, asked, refused=error)
+    return _show_ask(request, office, caller, dataset, asked, size=size, price=price)
 
 
 @router.post("/datasets/{name}")
@@ -50,20 +63,26 @@ async def ask(request: Request, office: TheOffice, caller: TheCaller, dataset: T
     form = await read_form(request)
     asked = Asked(item=dataset.description.items[0])
     try:
-        asked = Asked(
-            item=text(form, "item") or asked.item,
-            k=whole(form, "k"),
-            filter=text(form, "filter"),
-            by=text(form, "by"),
-            counts="counts" in form,
-            purpose=text(form, "purpose"),
-        )
-        if form.get("do") != "pay":
-            price = await run_in_threadpool(office.quote, caller, dataset, asked)
-            return await run_in_threadpool(_show, request, office, caller, dataset, asked=asked, price=price)
-        return await _pay(request, office, caller, dataset, asked)
+        asked, size = await run_in_threadpool(_read_question, office, dataset, form)
+        if form.get("do") == "pay":
+            return await _pay(request, office, caller, dataset, asked)
+        price = await run_in_threadpool(_price, office, caller, dataset, asked, size)
     except CutlineError as error:
-        return await run_in_threadpool(_show, request, office, caller, dataset, asked=asked, refused=error)
+        return await run_in_threadpool(_show_ask, request, office, caller, dataset, asked, refused=error)
+    return await run_in_threadpool(_show_ask, request, office, caller, dataset, asked, size=size, price=price)
+
+
+@router.post("/datasets/{name}/price")
+@allow("analyst")
+async def show_price(request: Request, office: TheOffice, caller: TheCaller, dataset: TheDataset) -> Response:
+    """Return the part of the page that changes with the question, for the script that asks whenever the form changes."""
+    form = await read_form(request)
+    try:
+        asked, size = await run_in_threadpool(_read_question, office, dataset, form)
+        price = await run_in_threadpool(_price, office, caller, dataset, asked, size)
+    except CutlineError as error:
+        return render(request, "price.html", status=status_of(error), refusal=error.to_dict(), price=None)
+    return render(request, "price.html", price=price)
 
 
 @router.post("/datasets/{name}/requests")
@@ -71,123 +90,45 @@ async def ask(request: Request, office: TheOffice, caller: TheCaller, dataset: T
 async def wish(request: Request, office: TheOffice, caller: TheCaller, dataset: TheDataset) -> Response:
     """Ask the owner for more."""
     form = await read_form(request)
-    office.catalogue.ask_for_more(dataset, caller, wish=form.get("wish", ""), share=text(form, "share"))
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/requests/{request_id}")
-@allow("owner")
-async def decide(request: Request, office: TheOffice, dataset: TheDataset, request_id: str) -> Response:
-    """Approve or decline a wish."""
-    form = await read_form(request)
-    office.catalogue.decide(dataset, request_id, approve=form.get("approve") == "yes")
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/grants")
-@allow("owner")
-async def give_access(request: Request, office: TheOffice, dataset: TheDataset) -> Response:
-    """Let somebody ask or review."""
-    form = await read_form(request)
-    ends = text(form, "expires")
     try:
-        expires = None if ends is None else dt.date.fromisoformat(ends)
-    except ValueError:
-        raise ParameterError("a date is written like 2026-12-31", repr(ends)[:40], "Write it so.") from None
-    person, role = form.get("person", "").lower(), form.get("role", "")
-    office.catalogue.grant(dataset, person, role=role, share=text(form, "share"), expires=expires)
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/grants/{person}/end")
-@allow("owner")
-def take_access(office: TheOffice, dataset: TheDataset, person: str) -> Response:
-    """Take access away."""
-    office.catalogue.revoke(dataset, person)
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/versions")
-@allow("owner")
-async def declare_version(request: Request, office: TheOffice, dataset: TheDataset) -> Response:
-    """Say that the data are new."""
-    form = await read_form(request)
-    office.catalogue.declare_version(dataset, form.get("version", ""))
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/periods")
-@allow("owner")
-async def open_period(request: Request, office: TheOffice, dataset: TheDataset) -> Response:
-    """Open another account."""
-    form = await read_form(request)
-    budget = Budget(epsilon=number(form, "epsilon"), delta=1e-6, releases=whole(form, "questions") or 0)
-    office.catalogue.open_period(dataset, form.get("period", ""), budget)
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.post("/datasets/{name}/close")
-@allow("owner")
-async def close(request: Request, office: TheOffice, dataset: TheDataset) -> Response:
-    """Refuse every further question, for ever, if the box is ticked."""
-    form = await read_form(request)
-    if form.get("sure") == "yes":
-        office.catalogue.close(dataset)
-    return go(f"/datasets/{dataset.name}")
-
-
-@router.get("/register")
-@allow("owner")
-def show_register(request: Request, office: TheOffice) -> Response:
-    """Show the form that registers a log."""
-    return render(request, "register.html", given={}, sources=sorted(office.config.sources), plan=None)
-
-
-@router.post("/register")
-@allow("owner")
-async def register(request: Request, office: TheOffice, caller: TheCaller) -> Response:
-    """Plan the budget, or register the log."""
-    form = await read_form(request)
-    shown: dict[str, Any] = {"given": form, "sources": sorted(office.config.sources), "plan": None}
-    try:
-        if form.get("do") == "plan":
-            wished = {"questions": whole(form, "questions") or 0, "gap": whole(form, "gap") or 0}
-            shown["plan"] = await run_in_threadpool(plan_budget, **wished, delta=number(form, "delta"))
-            return render(request, "register.html", **shown)
-        budget = Budget(
-            epsilon=number(form, "epsilon"), delta=number(form, "delta"), releases=whole(form, "questions") or 0
-        )
-        dataset = await run_in_threadpool(
-            office.register,
-            caller,
-            form.get("name", ""),
-            read_description(form),
-            version=form.get("version", ""),
-            period=form.get("period", ""),
-            budget=budget,
-        )
+        office.catalogue.ask_for_more(dataset, caller, wish=form.get("wish", ""), share=text(form, "share"))
     except CutlineError as error:
-        return render(request, "register.html", status=status_of(error), refusal=error.to_dict(), **shown)
-    return go(f"/datasets/{dataset.name}")
+        asked = Asked(item=dataset.description.items[0])
+        return await run_in_threadpool(_show_ask, request, office, caller, dataset, asked, refused=error)
+    return go(f"/datasets/{dataset.name}", done="asked")
 
 
-def read_description(form: Mapping[str, str]) -> Description:
-    """Return what the form declares about a log."""
-    limit = whole(form, "max_groups_per_user")
-    groups = {
-        column: Groups(values=tuple(_listed(values)), max_groups_per_user=limit)
-        for column, values in _lines(form.get("groups", ""), "groups").items()
-    }
-    return Description(
-        title=form.get("title", "")[:200],
-        source=form.get("source", ""),
-        user=form.get("user", ""),
-        items=tuple(_listed(form.get("items", ""))),
-        filters=_lines(form.get("filters", ""), "filters"),
-        groups=groups,
-        max_items_per_user=whole(form, "max_items_per_user"),
-        answers=form.get("answers", "now"),
+def _read_question(office: Office, dataset: Dataset, form: Mapping[str, str]) -> tuple[Asked, int | None]:
+    """Return the question of a form or an address, and the size of the gap whose chance is wanted."""
+    spend = whole(form, "spend") or 1
+    of = office.books.show(dataset.account).budget.releases
+    asked = Asked(
+        item=text(form, "item") or dataset.description.items[0],
+        k=whole(form, "k"),
+        filter=text(form, "filter"),
+        by=text(form, "by"),
+        counts="counts" in form,
+        share=f"{spend}/{of}" if spend > 1 else None,
+        purpose=(text(form, "purpose") or "")[:500] or None,
     )
+    return asked, whole(form, "size")
+
+
+def _price(office: Office, caller: Caller, dataset: Dataset, asked: Asked, size: int | None) -> dict[str, Any]:
+    """Return everything about a question that is shown before it is paid for."""
+    told = office.quote(caller, dataset, asked, size=size)
+    sight, counts = office.desk.price(dataset, asked).sight, told["mechanism"].get("counts")
+    left, of = told["questions_left"]["left"], office.books.show(dataset.account).budget.releases
+    takes = max(1, math.ceil(told["share_percent"] / 100 * of - 1e-6))
+    listed = asked.k or _USUAL_K
+    return told | {
+        "figure": "" if sight is None else draw_chances(sight.curve, size=size),
+        "takes": takes,
+        "left_after": max(0, left - takes),
+        "listed": listed,
+        "plus_minus": None if not counts else CountError.of_release(counts, listed).half_width,
+        "answered": office.desk.find(dataset, asked, caller),
+    }
 
 
 async def _pay(request: Request, office: Office, caller: Caller, dataset: Dataset, asked: Asked) -> Response:
@@ -205,47 +146,46 @@ async def _pay(request: Request, office: Office, caller: Caller, dataset: Datase
     return response
 
 
-def _show(
+def _show_ask(
     request: Request,
     office: Office,
     caller: Caller,
     dataset: Dataset,
+    asked: Asked,
     *,
-    asked: Asked | None = None,
+    size: int | None = None,
     price: Mapping[str, Any] | None = None,
     refused: CutlineError | None = None,
 ) -> Response:
-    rows = office.history(caller, dataset, before=None, limit=_SHOWN)
-    shown: dict[str, Any] = {"dataset": office.describe(caller, dataset), "rows": rows}
-    if caller.role == "analyst":
-        return render(
-            request,
-            "ask.html",
-            status=200 if refused is None else status_of(refused),
-            asked=asked or Asked(item=dataset.description.items[0]),
-            price=price,
-            wishes=office.catalogue.requests(dataset, caller),
-            refusal=None if refused is None else refused.to_dict(),
-            **shown,
-        )
-    shown["figure"] = draw_burn_down(office.books.burn_down(dataset.account))
-    shown["grants"] = [grant.to_dict() for grant in office.catalogue.grants(dataset)]
-    if caller.role == "owner":
-        return render(request, "owner.html", wishes=office.catalogue.requests(dataset, caller), **shown)
-    audit = office.books.audit().to_dict()
-    return render(request, "review.html", audit=audit, public_key=office.signer.public_key, **shown)
+    described = office.describe(caller, dataset)
+    left = described["questions_left"]["left"]
+    spend = 1 if asked.share is None else int(asked.share.partition("/")[0])
+    return render(
+        request,
+        "ask.html",
+        status=200 if refused is None else status_of(refused),
+        dataset=described,
+        asked=asked,
+        size=size,
+        spend=spend,
+        spends=sorted({each for each in (*_SPENDS, spend) if each <= max(left, 1)}),
+        price=price,
+        wishes=office.catalogue.requests(dataset, caller),
+        refusal=None if refused is None else refused.to_dict(),
+        **show_history(request, office, caller, dataset),
+    )
 
 
-def _listed(values: str) -> list[str]:
-    return [value.strip() for value in values.split(",") if value.strip()]
-
-
-def _lines(given: str, what: str) -> dict[str, str]:
-    """Return lines of the form ``name = value`` by name."""
-    found = {}
-    for line in filter(None, map(str.strip, given.splitlines())):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not (name and equals and value):
-            raise ParameterError(f"{what} are lines like name = value", repr(line)[:80], "Write one a line.")
-        found[name] = value
-    return found
+def _show_review(request: Request, office: Office, caller: Caller, dataset: Dataset) -> Response:
+    account = office.books.show(dataset.account)
+    return render(
+        request,
+        "review.html",
+        dataset=office.describe(caller, dataset),
+        figure=draw_burn_down(office.books.burn_down(dataset.account), questions=account.budget.releases),
+        periods=describe_periods(office, dataset),
+        grants=[grant.to_dict() for grant in office.catalogue.grants(dataset)],
+        audit=office.books.audit().to_dict(),
+        public_key=office.signer.public_key,
+        **show_history(request, office, caller, dataset),
+    )

@@ -17,11 +17,29 @@ from cutline.version import __version__
 
 FOLDER = Path(__file__).parents[1]
 _TEMPLATES = Jinja2Templates(directory=FOLDER / "templates")
+# What a page says after a form was taken. The address names the sentence, so nobody else can put words on a page.
+_DONE = {
+    "access": "Access is given.",
+    "ended": "Access is taken away. What was asked stays on the books.",
+    "version": "Questions are about the new version of the data from now on.",
+    "period": "The period is open, and pays from now on.",
+    "closed": "Closed. Every further question is refused.",
+    "approved": "The request is approved.",
+    "declined": "The request is declined.",
+    "asked": "The owner sees your request, and decides.",
+    "registered": "The log is registered, and its budget is fixed. Give somebody access next.",
+}
 
 
 def render(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
     """Return a page; every value in it is escaped by the template."""
-    shared = {"caller": getattr(request.state, "caller", None), "version": __version__, "refusal": None}
+    shared = {
+        "caller": getattr(request.state, "caller", None),
+        "version": __version__,
+        "refusal": None,
+        "done": _DONE.get(request.query_params.get("done", "")),
+        "path": request.url.path,
+    }
     return _TEMPLATES.TemplateResponse(request, template, {**shared, **context}, status_code=status)
 
 
@@ -32,9 +50,9 @@ def refuse(request: Request, error: CutlineError) -> Response:
     return render(request, "refused.html", status=status_of(error), refusal=error.to_dict())
 
 
-def go(place: str) -> RedirectResponse:
+def go(place: str, *, done: str | None = None) -> RedirectResponse:
     """Send the browser elsewhere after a form was taken, so that loading the page again does nothing twice."""
-    return RedirectResponse(place, status_code=303)
+    return RedirectResponse(place if done is None else f"{place}?done={done}", status_code=303)
 
 
 async def read_form(request: Request) -> dict[str, str]:
