@@ -304,7 +304,10 @@ def quote(
         touched = grouping.limit or len(grouping.groups)
     each = replace(terms.budget, releases=terms.budget.releases * touched)
     bound = question.max_items_per_user
-    default = default_mechanism(k, closed=size is not None, max_items_per_user=bound, budget=each)
+    after_bound = isinstance(counts, str) and counts == "bounded"
+    default = default_mechanism(
+        k, closed=size is not None, max_items_per_user=bound, budget=each, bounded_counts=after_bound
+    )
     if mechanism is None and needs_no_bound(default.name):
         question = replace(question, max_items_per_user=None, vote_parts=None)
     others |= {"max_items_per_user": question.max_items_per_user, "vote_parts": question.vote_parts}

@@ -212,6 +212,43 @@ def test_a_bound_on_items_per_user_finds_items_of_a_log(run, write_log):
     assert all(abs(n - 400) < 400 for n in few["counts"])
 
 
+ASKED = ("--user", "user", "--item", "item", "--k", "2", "--max-items-per-user", "4", "--json")
+
+
+@pytest.mark.parametrize(
+    ("words", "of"),
+    [
+        ("--counts LOG", None),  # the word after it is the log
+        ("LOG --counts", None),
+        ("--counts -- LOG", None),
+        ("--counts=all LOG", None),
+        ("--counts bounded LOG", "users after the bound"),
+        ("LOG --counts bounded", "users after the bound"),
+        ("--counts=bounded LOG", "users after the bound"),
+        ("--bounded-counts LOG", "users after the bound"),
+        ("--counts LOG --bounded-counts", "users after the bound"),
+    ],
+)
+def test_counts_stand_alone_or_before_the_word_bounded(run, write_log, words, of):
+    log = write_log(crowd(["a", "b"]))
+    plain = json.loads(run("top", *ASKED, *(log if word == "LOG" else word for word in words.split())).stdout)
+    assert plain["items"] == ["a", "b"]
+    assert len(plain["counts"]) == 2
+    assert plain["mechanism"]["counts"].get("of") == of
+
+
+def test_a_column_that_is_called_like_the_option_is_no_option(run, tmp_path):
+    (tmp_path / "log.csv").write_text("user,--counts\n" + "".join(f"{user},tea\n" for user in range(400)))
+    plain = json.loads(run("top", "--user", "user", "--item", "--counts", tmp_path / "log.csv", "--json").stdout)
+    assert (plain["items"], plain["counts"]) == (["tea"], None)
+
+
+def test_other_words_for_counts_are_wrong_usage(run, write_log):
+    refused = run("top", write_log(crowd(["a"])), *ASKED, "--counts=some")
+    assert refused.exit_code == 2
+    assert "'some' is not one of 'all', 'bounded'" in refused.stderr
+
+
 def test_where_keeps_some_rows(run, write_log):
     log = write_log(crowd(["kept", "dropped"]))
     result = run("top", log, "--user", "user", "--item", "item", "--where", "item <> 'dropped'", "--json")

@@ -361,7 +361,7 @@ def test_the_noise_of_counts_after_the_bound_is_for_that_bound(adjacency, bound,
     [
         {"counts": "bounded"},
         {"counts": "all", "max_items_per_user": 3},
-        {"counts": "bounded", "max_items_per_user": 3, "k": 2},  # counts each user in all items
+        {"counts": "bounded", "mechanism": "peel-then-test", "k": 2},  # counts each user in all items
         {"counts": "bounded", "max_items_per_user": 3, "vote_parts": 8},
     ],
 )

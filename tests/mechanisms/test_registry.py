@@ -3,6 +3,7 @@
 import pytest
 
 import cutline
+from cutline.errors import ParameterError
 from cutline.mechanisms.registry import MECHANISMS, default_mechanism
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
@@ -57,6 +58,19 @@ def test_the_default_follows_from_the_epsilon_of_one_release(k, epsilon, release
     assert found.name == name
     assert f"k = {k}" in found.reason
     assert default_mechanism(k, closed=True, budget=budget).name == "test-first"
+
+
+@pytest.mark.parametrize("k", [1, 10, 15, 16])
+def test_counts_after_the_bound_need_a_mechanism_that_uses_it(k):
+    found = default_mechanism(k, max_items_per_user=50, bounded_counts=True)
+    assert found.name == "find-then-choose"
+    assert "at most 50 items" in found.reason
+    asked = cutline.quote(k=k, max_items_per_user=50, counts="bounded", rng=SeededSource(0))
+    assert (asked.mechanism["name"], asked.reason) == (found.name, found.reason)
+    assert asked.mechanism["counts"]["moved"] == 50
+    assert default_mechanism(None, max_items_per_user=50, bounded_counts=True).name == "table-threshold"
+    with pytest.raises(ParameterError, match="without such a bound"):
+        cutline.quote(k=k, counts="bounded")
 
 
 def test_groups_share_the_epsilon_that_decides():

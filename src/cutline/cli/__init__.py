@@ -25,7 +25,7 @@ from cutline.cli.mechanisms import mechanisms
 from cutline.cli.plan import plan
 from cutline.cli.plan_labels import plan_labels
 from cutline.cli.serve import serve, verify_release
-from cutline.cli.top import top
+from cutline.cli.top import TopCommand, top
 from cutline.cli.verify import verify
 from cutline.errors import CutlineError
 
@@ -43,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, top, cost, plan, explain, inspect, mechanisms, label, plan_labels, verify):
-    app.command()(command)
+    app.command(cls=TopCommand if command is top else None)(command)
 app.command("pate", hidden=True)(label)  # what it was called in 0.1; for one version more
 for owners_command in (audit, backup, restore, upgrade):
     ledger.command()(owners_command)

@@ -3,9 +3,10 @@ r"""``cutline top``: a log in, a private top set out."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from cutline.cli import options as o
 from cutline.cli.door import guarded
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
     from cutline.ask import Ask
     from cutline.grouped import GroupedRelease
     from cutline.histogram import Item
+
+
+class TopCommand(TyperCommand):
+    """Takes ``--counts`` alone or with the word ``bounded`` after it, and no other word: that may be the log."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write ``--counts`` with its value in one word, which the parser cannot mistake, and parse."""
+        with_value = {name for param in self.params if not getattr(param, "is_flag", True) for name in param.opts}
+        left, written = list(args), list[str]()
+        while left:
+            word = left.pop(0)
+            if word == "--counts":
+                word = "--counts=bounded" if left[:1] == ["bounded"] and left.pop(0) else "--counts=all"
+            # What follows an option with a value is that value, whatever it looks like; after -- there are no options.
+            values = len(left) if word == "--" else int(word in with_value)
+            written += [word, *left[:values]]
+            del left[:values]
+        return super().parse_args(ctx, written)
 
 
 @guarded
@@ -69,11 +88,15 @@ def top(
             "[default: add-remove, with --ledger the dataset's]"
         ),
     ] = None,
-    counts: Annotated[bool, typer.Option("--counts", help="Also release noisy counts of the set, at a price.")] = False,
-    bounded_counts: Annotated[
-        bool,
-        typer.Option("--bounded-counts", help="The same of users after the bound of --max-items-per-user, less noisy."),
-    ] = False,
+    counts: Annotated[
+        Literal["all", "bounded"] | None,
+        typer.Option(
+            metavar="[bounded]",
+            help="Also release noisy counts of the set, at a price: of all users, or, if bounded, of users after the bound of "
+            "--max-items-per-user, less noisy.",
+        ),
+    ] = None,
+    bounded_counts: Annotated[bool, typer.Option("--bounded-counts", hidden=True)] = False,  # its older name
     where: o.Where = None,
     by: Annotated[
         str | None, typer.Option(metavar="COL", help="One top set per group of this column; needs --groups.")
@@ -142,7 +165,7 @@ def top(
         "mechanism": mechanism,
         "adjacency": adjacency,
         "candidates": None if candidates is None else listed(candidates, "the candidates", item, candidates_column),
-        "counts": "bounded" if bounded_counts else counts,
+        "counts": "bounded" if bounded_counts or counts == "bounded" else counts is not None,
         "where": where,
         "memory_limit": memory_limit,
         "format": format,

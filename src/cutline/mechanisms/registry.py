@@ -146,13 +146,19 @@ class Default:
 
 
 def default_mechanism(
-    k: int | None, *, closed: bool = False, max_items_per_user: int | None = None, budget: Budget | None = None
+    k: int | None,
+    *,
+    closed: bool = False,
+    max_items_per_user: int | None = None,
+    budget: Budget | None = None,
+    bounded_counts: bool = False,
 ) -> Default:
     r"""Return the mechanism for a question, by k, in how many items one user counts at most, and the budget.
 
     Draws cost more the more items are wanted, coins the more items a user may move; where one becomes better than the other
     was measured on public logs [docs/reproduce/long-tail.md]. Of the budget (by default one release at epsilon 1) the epsilon
-    of one release counts, as it composes: epsilon over the root of the number of releases.
+    of one release counts, as it composes: epsilon over the root of the number of releases. ``bounded_counts`` says that counts
+    after the bound are asked for, which only a mechanism that uses the bound has.
 
     Examples
     --------
@@ -172,6 +178,10 @@ def default_mechanism(
     if bound is not None and k > _FEW:
         return Default(
             name="find-then-choose", reason=f"k = {k} is above {_FEW}, and each user counts in at most {bound} items"
+        )
+    if bound is not None and bounded_counts:
+        return Default(
+            name="find-then-choose", reason=f"counts are asked for in which each user counts in at most {bound} items"
         )
     unbounded = "" if bound is None else f"; up to k = {_FEW} more is found by counting each user in all items"
     each = 1.0 if budget is None else budget.epsilon / math.sqrt(budget.releases)
