@@ -3,6 +3,7 @@ r"""``cutline serve`` and ``cutline verify-release``: the service, and the offli
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,22 @@ serve = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
 )
+_DEMO = """
+1. Open this link, and choose any password:
+
+   {link}
+
+2. Click "Check-ins of a made-up city", then "Ask, and pay": you are {first}, an
+   analyst, and the answer comes with what it cost. All of the data are made up.
+
+The link works once; after that, {first} signs in at {origin}.
+The other people of the demo, for another browser or a private window:
+"""
+_DEEDS = {
+    "owner": "owns the log: budget, who may ask, versions, periods",
+    "reviewer": "reads every question, answer, cost and guarantee",
+    "admin": "invites people, and sees no data",
+}
 ConfigFile = Annotated[Path, typer.Option("--config", metavar="FILE", help="The file of settings.")]
 
 
@@ -67,9 +84,16 @@ def demo(
     Example:
       cutline serve demo
     """  # noqa: D301 - \b is the mark for lines that help must not refill
+    typer.echo("Writing check-ins of a made-up city, and a budget for questions about them.", err=True)
     run = _load()
-    _print_links(run.prepare_demo(folder))
-    _serve(run, run.Config.read(folder / "service.toml"))
+    links = run.prepare_demo(folder)
+    config = run.Config.read(folder / "service.toml")
+    first, *others = links
+    typer.echo(_DEMO.format(first=first, link=links[first], origin=config.public_origin))
+    for name in others:
+        typer.echo(f"   {name} {_DEEDS[run.DEMO_ROLES[name]]}\n   {links[name]}")
+    typer.echo("\nServing until Ctrl-C.", err=True)
+    run.serve(config, log_level=logging.WARNING)
 
 
 @guarded

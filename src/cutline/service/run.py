@@ -3,11 +3,12 @@ r"""Starting: the first files of a new service, a service over made-up check-ins
 from __future__ import annotations
 
 import logging
+import socket
 from pathlib import Path
 
 import uvicorn
 
-from cutline.demo import write_checkins
+from cutline.demo import LANDMARKS, checkins
 from cutline.errors import ParameterError
 from cutline.privacy import Budget
 from cutline.service.app import create_app
@@ -18,6 +19,8 @@ from cutline.service.office import Office
 from cutline.service.people import Caller
 
 DEMO_DATASET = "check-ins"
+DEMO_ROLES = {"ann": "analyst", "olga": "owner", "rita": "reviewer", "ada": "admin"}
+_DEMO_USERS = 20_000
 _DEMO_SOURCE = '\n[sources.checkins]\npath = "checkins.parquet"\n'
 
 
@@ -47,14 +50,16 @@ def prepare_demo(folder: Path) -> dict[str, str]:
     """Write a service over made-up check-ins, with a dataset to ask about; return everybody's one-time links."""
     path = folder / "service.toml"
     if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_log(folder / "checkins.parquet")
         prepare(path, owner="olga", admin="ada")
-        write_checkins(folder / "checkins.parquet", users=3000)
         with path.open("a", encoding="utf-8") as file:
             file.write(_DEMO_SOURCE)
-    office = Office(Config.read(path))
+    config = Config.read(path)
+    check_port(config)
+    office = Office(config)
     try:
-        roles = {"ann": "analyst", "olga": "owner", "rita": "reviewer", "ada": "admin"}
-        links = {name: office.people.invite(name, role) for name, role in roles.items()}
+        links = {name: office.people.invite(name, role) for name, role in DEMO_ROLES.items()}
         owner = office.people.find("olga")
         if owner is not None and not office.catalogue.listed(Caller(person=owner)):
             _register_demo(office, Caller(person=owner))
@@ -63,9 +68,25 @@ def prepare_demo(folder: Path) -> dict[str, str]:
         office.close()
 
 
-def serve(config: Config) -> None:
+def check_port(config: Config) -> None:
+    """Refuse an address that another process listens on, before anything is printed or written for it."""
+    family = socket.AF_INET6 if ":" in config.address else socket.AF_INET
+    with socket.socket(family) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((config.address, config.port))
+        except OSError:
+            raise ParameterError(
+                "the service needs an address that is free",
+                f"{config.address}, port {config.port}",
+                "Stop what listens there, or write another port into service.toml.",
+            ) from None
+
+
+def serve(config: Config, *, log_level: int = logging.INFO) -> None:
     """Serve until a signal ends it; requests in flight are finished, and queued jobs wait for the next process."""
-    logging.basicConfig(format="%(message)s", level=logging.INFO)
+    check_port(config)
+    logging.basicConfig(format="%(message)s", level=log_level)
     uvicorn.run(
         create_app(Office(config)),
         host=config.address,
@@ -80,17 +101,26 @@ def serve(config: Config) -> None:
     )
 
 
+def _write_log(path: Path) -> None:
+    """Write the check-ins of a made-up city, with the month of each beside its day."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    log = checkins(users=_DEMO_USERS)
+    pq.write_table(log.append_column("month", pc.strftime(log["day"], "%Y-%m")), path)
+
+
 def _register_demo(office: Office, owner: Caller) -> None:
-    days = tuple(f"2024-03-{day:02d}" for day in range(1, 8))
     description = Description(
         title="Check-ins of a made-up city",
         source="checkins",
         user="user_id",
         items=("venue",),
-        filters={"in March": "day < DATE '2024-04-01'", "in May": "day >= DATE '2024-05-01'"},
-        groups={"day": Groups(values=days, max_groups_per_user=2)},
+        filters={"in March": "month = '2024-03'", "on the first of May": "day = DATE '2024-05-01'"},
+        groups={"month": Groups(values=("2024-03", "2024-04", "2024-05"))},
+        practice_names=LANDMARKS,
     )
-    budget = Budget(epsilon=5.0, delta=1e-6, releases=50)
+    budget = Budget(epsilon=1.0, delta=1e-6, releases=50)
     dataset = office.register(owner, DEMO_DATASET, description, version="2024-06", period="2024", budget=budget)
     office.catalogue.grant(dataset, "ann", role="analyst")
     office.catalogue.grant(dataset, "rita", role="reviewer")
