@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, arb_poly, ctx, fmpq, fmpz
+from flint import arb, arb_poly, fmpq, fmpz
 
 from cutline.arrays import FloatArray
 from cutline.errors import LawTooLarge
+from cutline.precision import working_precision
 
 _MOST_CHOICES = 4000
 _OUT_OF_SIGHT = 80.0  # standard deviations: the chance to win from so far below is 0 in float64
@@ -65,7 +66,7 @@ def exponential_law(offsets: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _nodes(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return Gauss-Legendre nodes on (0, 1), their distances from 1 and their weights, each correctly rounded or next to it."""
-    with ctx.workprec(128):
+    with working_precision(128):
         roots = [arb.legendre_p_root(count, i, weight=True) for i in range(count)]
         x = np.array([float((1 + root) / 2) for root, _ in roots])
         rest = np.array([float((1 - root) / 2) for root, _ in roots])
@@ -240,7 +241,7 @@ def ball(value: Fraction) -> Any:
 def accurate(compute: Callable[[], list[Any] | None], *, bits: int) -> list[float]:
     """Run ``compute`` at growing precision until all its balls are good to about 1e-15; None asks for more at once."""
     while True:
-        with ctx.workprec(bits):
+        with working_precision(bits):
             found = compute()
             if found is not None and all(_good(value) for value in found):
                 return [max(float(value), 0.0) for value in found]

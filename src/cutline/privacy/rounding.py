@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
+
+from cutline.precision import working_precision
 
 _START_BITS, _MOST_BITS = 96, 1 << 14
 _GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is taken
@@ -55,7 +57,7 @@ def enclose(compute: Callable[[], Any]) -> Any:
     """Run ``compute`` at growing precision until its ball is good to about 50 bits, and return the ball."""
     bits = _START_BITS
     while True:
-        with ctx.workprec(bits):
+        with working_precision(bits):
             ball = compute()
         good = ball.is_finite() and (ball.rel_accuracy_bits() >= _GOOD_BITS or ball.is_zero())
         if good or bits >= _MOST_BITS:
@@ -67,8 +69,12 @@ def ball_up(ball: Any) -> float:
     """Return a float at or above every point of the ball; infinity if the ball is not finite."""
     if not ball.is_finite():
         return math.inf
-    rounded = float(ball.upper())
-    return math.nextafter(rounded, math.inf) if arb(rounded) < ball.upper() else rounded
+    with working_precision(
+        _START_BITS
+    ):  # the end is rounded to the precision in force, which another thread may have set
+        end = ball.upper()
+    rounded = float(end)
+    return math.nextafter(rounded, math.inf) if arb(rounded) < end else rounded
 
 
 def ball_down(ball: Any) -> float:

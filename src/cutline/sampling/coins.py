@@ -19,10 +19,11 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray
 from cutline.errors import ParameterError
+from cutline.precision import working_precision
 from cutline.sampling.draws import WORD_BITS, settle
 from cutline.sampling.source import Source, resolve
 
@@ -129,7 +130,7 @@ def _exact_bits(bias: Bias, entry: int) -> int:
     """Return the first bits of a bias where floats leave them open."""
     precision = WORD_BITS
     while True:
-        with ctx.workprec(precision):
+        with working_precision(precision):
             value = bias(entry)
             if isinstance(value, Fraction):
                 return int(value * 2**_BOTH_BITS)

@@ -27,10 +27,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpq, fmpz
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
+from cutline.precision import working_precision
 from cutline.sampling.source import Source, resolve
 
 Enclose: TypeAlias = Callable[[int, int], Sequence[Any]]
@@ -91,7 +92,7 @@ def _refine(word: int, row: int, enclose: Enclose, source: Source) -> int:
         bits, precision = bits + WORD_BITS, 2 * precision
         # At least twice as many digits as bits: doubt comes from U and hardly ever from the balls. Scaling
         # by 2^bits moves no digit, so nothing is lost by comparing with whole numbers.
-        with ctx.workprec(precision):
+        with working_precision(precision):
             scale, low, high = arb(1 << bits), arb(word), arb(word + 1)
             balls = [ball * scale for ball in enclose(row, precision)]
             below = sum(1 for ball in balls if ball <= low)
@@ -198,7 +199,7 @@ def settle(bias: Callable[[], Any], whole: int, bits: int, source: Source) -> bo
     ``bias()`` is p: the exact Fraction, or a ball around the real number at flint's present precision.
     """
     while True:
-        with ctx.workprec(2 * bits + WORD_BITS):
+        with working_precision(2 * bits + WORD_BITS):
             value = bias()
             scaled = value * (1 << bits) if isinstance(value, Fraction) else value * arb(1 << bits)
             if scaled >= whole + 1:

@@ -23,10 +23,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
+from cutline.precision import working_precision
 from cutline.sampling.draws import WORD_BITS, bernoulli, bernoulli_real, enclose_rational, integers_below
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.weights import check_scores
@@ -178,7 +179,7 @@ def first_above(
     rows, tests = array.shape
     words = source.words(rows * (tests + 1)).reshape(rows, tests + 1)
     low, high = _sums(array, float(1 / scale), *noise.approximate(words[:, 1:]))
-    with ctx.workprec(2 * WORD_BITS):
+    with working_precision(2 * WORD_BITS):
         middle = float(threshold() / enclose_rational(scale))
     ratio = float(threshold_scale / scale)
     value, error = noise.approximate(words[:, 0])
@@ -218,7 +219,7 @@ def _leader(draws: dict[int, _Draw], offsets: dict[int, Fraction], source: Sourc
     while len(left) > 1:
         for j in left:
             draws[j].refine(source)
-        with ctx.workprec(2 * draws[left[0]].bits + _ROOM_BITS):
+        with working_precision(2 * draws[left[0]].bits + _ROOM_BITS):
             ends = {j: [enclose_rational(offsets[j]) + end for end in draws[j].ends()] for j in left}
             left = [j for j in left if not any(ends[j][1] < ends[i][0] for i in left)]
     return left[0]
@@ -229,7 +230,7 @@ def _is_above(
 ) -> bool:
     """Compare one noisy score with the noisy threshold, refining both until it is certain."""
     while True:
-        with ctx.workprec(2 * max(draw.bits, bar.bits) + _ROOM_BITS):
+        with working_precision(2 * max(draw.bits, bar.bits) + _ROOM_BITS):
             low, high = (score + enclose_rational(scale) * end for end in draw.ends())
             bar_low, bar_high = (threshold() + enclose_rational(bar_scale) * end for end in bar.ends())
             if low > bar_high:
@@ -334,7 +335,7 @@ def _exp_coins(approximate: FloatArray, exact: Any, source: Source) -> BoolArray
     """Answer yes with probability ``exp(-x)`` for rational numbers ``exact(i)`` near floats."""
 
     def enclose(index: int, bits: int) -> Any:
-        with ctx.workprec(bits):
+        with working_precision(bits):
             return (-enclose_rational(exact(index))).exp()
 
     with np.errstate(under="ignore"):

@@ -13,10 +13,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
+from cutline.precision import working_precision
 from cutline.sampling.draws import WORD_BITS, enclose_rational
 from cutline.sampling.source import Source, resolve
 
@@ -84,7 +85,7 @@ def _refine(at: dict[int, int], handicaps: IntArray, members: IntArray, rate: Fr
         for group, word in zip(at, source.words(len(at)).tolist(), strict=True):
             at[group] = at[group] << WORD_BITS | word
         bits += WORD_BITS
-        with ctx.workprec(2 * bits):
+        with working_precision(2 * bits):
             keys = {}
             for group, word in at.items():
                 behind = enclose_rational(rate * int(handicaps[group]))

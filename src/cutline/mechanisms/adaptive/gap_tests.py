@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.calibration import largest_pure
+from cutline.precision import working_precision
 from cutline.privacy import Adjacency, BitTable, Cost, Filter, GaussianBit, Pure
 from cutline.privacy.curves.base import check_positive
 from cutline.privacy.rounding import ball_up
@@ -143,7 +144,7 @@ class GaussianTest:
         steps = np.maximum(gaps - adjacency.gap_change, 0)
 
         def enclose(index: int, bits: int) -> Any:
-            with ctx.workprec(bits):
+            with working_precision(bits):
                 return _normal(arb(int(steps[index])) / arb(self.sigma) - arb(self.offset), bits)
 
         return bernoulli_real(self.chances(gaps, slack, adjacency)[0], enclose, rng=rng)
@@ -167,7 +168,7 @@ def paper_offset(delta: float) -> float:
 
 
 def _normal(x: Any, bits: int) -> Any:
-    with ctx.workprec(bits):
+    with working_precision(bits):
         return (-x / arb(2).sqrt()).erfc() / 2
 
 
@@ -231,7 +232,7 @@ class LaplaceTest:
         steps = self._steps(gaps, slack, adjacency)
 
         def enclose(index: int, bits: int) -> Any:
-            with ctx.workprec(bits):
+            with working_precision(bits):
                 x = arb(int(steps[index])) * arb(self.epsilon) / adjacency.gap_change
                 low, high = arb(self.delta) * x.exp(), 1 - (-x).exp() / (4 * arb(self.delta))
                 if low <= 0.5:

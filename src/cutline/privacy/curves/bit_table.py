@@ -15,10 +15,11 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
+from cutline.precision import working_precision
 from cutline.privacy.curves.base import check_order, check_positive, check_whole, register
 from cutline.privacy.rounding import ball_down
 
@@ -100,7 +101,7 @@ class BitTable:
             raise ParameterError("delta must be below 1", f"delta={delta}", "Try delta=1e-6.")
         _check_length(math.log1p(epsilon / delta) / epsilon, f"epsilon={epsilon:.3g}, delta={delta:.3g}")
         values = [delta]
-        with ctx.workprec(160):
+        with working_precision(160):
             grow, shrink, slack = arb(epsilon).exp(), (-arb(epsilon)).exp(), arb(delta)
             while values[-1] < 1 and len(values) < _LONGEST:
                 p = arb(values[-1])
@@ -376,7 +377,7 @@ def _log_ratio(p: FloatArray, q: FloatArray, *, difference: FloatArray | None = 
 
 def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -> Any:
     """Enclose ``D_order(Bern(p) || Bern(q))`` for floats strictly inside (0, 1) in a ball."""
-    with ctx.workprec(bits):
+    with working_precision(bits):
         a, x, y = arb(order), arb(p), arb(q)
         up, down = (x / y).log(), ((1 - x) / (1 - y)).log()
         return ((x * ((a - 1) * up).exp()) + ((1 - x) * ((a - 1) * down).exp())).log() / (a - 1)
