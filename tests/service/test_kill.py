@@ -1,26 +1,19 @@
 """SIGKILL in the middle, again and again: its supervisor starts the service anew, nothing is hidden and nothing is lost."""
 
-import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from http.client import HTTPConnection, HTTPException
 
 import pytest
 
-from cutline.demo import write_checkins
 from cutline.ledger import Ledger
 from cutline.privacy import Budget
-from cutline.service.catalogue import Description
-from cutline.service.certificates import create_key
-from cutline.service.config import Config
-from cutline.service.office import Office
-from cutline.service.people import Caller
+
+from .processes import call, prepare, wait_for, write_settings
 
 KILLS = 50
 # Starts the service in a child, writes the child's number to a file, and starts another when it dies: what systemd would do.
@@ -44,55 +37,8 @@ while True:
 @pytest.fixture
 def service(tmp_path):
     """Prepare a service with a generous budget; return its folder, its port and an analyst's token."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    write_checkins(tmp_path / "checkins.parquet", users=300)
-    create_key(tmp_path / "signing.key")
-    settings = f'port = {port}\ntick = 0.01\n[sources.checkins]\npath = "checkins.parquet"\n'
-    (tmp_path / "service.toml").write_text(settings)
-    office = Office(Config.read(tmp_path / "service.toml"))
-    office.people.invite("olga", "owner")
-    office.people.invite("ann", "analyst")
-    description = Description(title="t", source="checkins", user="user_id", items=("venue",))
-    dataset = office.register(
-        Caller(person=office.people.find("olga")),
-        "d",
-        description,
-        version="1",
-        period="1",
-        budget=Budget(epsilon=50.0, delta=1e-6, releases=2000),
-    )
-    office.catalogue.grant(dataset, "ann", role="analyst")
-    ann = Caller(person=office.people.find("ann"))
-    _, token = office.people.mint(ann, label="", scopes=["ask", "read"], days=1)
-    office.close()
-    return tmp_path, port, token
-
-
-def call(port, token, method, path, body=None):
-    """Return the answer to a call, or None if nobody answered."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    try:
-        connection.request(method, f"/api/v1{path}", None if body is None else json.dumps(body), headers)
-        response = connection.getresponse()
-        text = response.read()
-        return json.loads(text) if response.status == 200 else None
-    except (OSError, HTTPException, ValueError):
-        return None
-    finally:
-        connection.close()
-
-
-def wait_for(found, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.005)
-    raise AssertionError("it did not come back")
+    settings, port = write_settings(tmp_path)
+    return tmp_path, port, prepare(settings, budget=Budget(epsilon=50.0, delta=1e-6, releases=2000))
 
 
 @pytest.mark.slow
