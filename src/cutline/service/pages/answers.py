@@ -61,6 +61,7 @@ def show_answer(request: Request, office: TheOffice, caller: TheCaller, dataset:
         meaning=answer.explain().sections[_MEANING].paragraphs[0],
         repeated="free" in request.query_params,
         percent=100 * float(max(entry.charged.shares(account.limits))),
+        set_aside=100 * float(max(entry.reserved.shares(account.limits))),
         period=entry.dataset.partition(":")[2],
         left=questions_left(account, caller.name),
         as_python=as_python(origin, dataset, asked),

@@ -183,9 +183,9 @@ def _show_review(request: Request, office: Office, caller: Caller, dataset: Data
         "review.html",
         dataset=office.describe(caller, dataset),
         figure=draw_burn_down(office.books.burn_down(dataset.account), questions=account.budget.releases),
-        periods=describe_periods(office, dataset),
         grants=[grant.to_dict() for grant in office.catalogue.grants(dataset)],
         audit=office.books.audit().to_dict(),
         public_key=office.signer.public_key,
+        **describe_periods(office, dataset),
         **show_history(request, office, caller, dataset),
     )

@@ -3,6 +3,7 @@ r"""What owners do: give access, decide requests, declare versions, open periods
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from cutline.errors import CutlineError, ParameterError
+from cutline.explain import right_at_most
 from cutline.ledger import Account
 from cutline.privacy import Budget
 from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
@@ -131,28 +133,34 @@ def show_owned(
             grant.to_dict() | _describe_spending(account, grant.person) for grant in office.catalogue.grants(dataset)
         ],
         versions=office.catalogue.versions(dataset),
-        periods=describe_periods(office, dataset),
         given=given or {},
         plan=plan,
         invited=invited,
         link=link,
         refusal=None if refused is None else refused.to_dict(),
+        **describe_periods(office, dataset),
         **show_history(request, office, caller, dataset),
     )
 
 
-def describe_periods(office: Office, dataset: Dataset) -> list[dict[str, Any]]:
-    """Return the account of each period, oldest first: what it may spend at most, and what is left of it."""
-    return [
+def describe_periods(office: Office, dataset: Dataset) -> dict[str, Any]:
+    """Return the account of each period, oldest first, and what all of them may tell together about whoever is in all."""
+    accounts = office.catalogue.accounts(dataset)
+    epsilon = math.fsum(account.budget.epsilon for account in accounts)
+    delta = math.fsum(account.budget.delta for account in accounts)
+    periods = [
         {
             "name": account.dataset.partition(":")[2],
             "epsilon": account.budget.epsilon,
             "delta": account.budget.delta,
+            "right_at_most": right_at_most(account.budget.epsilon, account.budget.delta),
             "left": questions_left(account),
             "state": account.state,
         }
-        for account in office.catalogue.accounts(dataset)
+        for account in accounts
     ]
+    total = {"epsilon": epsilon, "delta": delta, "right_at_most": right_at_most(epsilon, delta)}
+    return {"periods": periods, "all_periods": total}
 
 
 def read_plan(form: Mapping[str, str]) -> dict[str, Any] | None:
