@@ -6,6 +6,7 @@ Usage: python benchmarks/service.py [--rows 1000000] [--requests 10000]
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -36,6 +38,7 @@ from cutline.service.web import Pace
 
 CLIENTS = 4
 QUESTIONS = 12
+WAITING = 8  # clients that ask at once, with the tick that is the default
 
 
 def serve_bare(port: int) -> None:
@@ -49,10 +52,10 @@ def serve_bare(port: int) -> None:
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
 
 
-def serve_service(path: Path) -> None:
+def serve_service(path: Path, tick: float) -> None:
     """Serve without a limit on the pace, which is not what is measured."""
     Pace.count = lambda *_: None  # type: ignore[method-assign]
-    serve(Config.read(path))
+    serve(dataclasses.replace(Config.read(path), tick=tick))
 
 
 def prepare(folder: Path, port: int, rows: int) -> str:
@@ -62,7 +65,7 @@ def prepare(folder: Path, port: int, rows: int) -> str:
     items = np.minimum(random.zipf(1.3, rows), 50_000)
     pq.write_table(pa.table({"user": users, "item": items}), folder / "log.parquet")
     create_key(folder / "signing.key")
-    settings = f'port = {port}\ntick = 0.01\n[sources.log]\npath = "log.parquet"\n'
+    settings = f'port = {port}\n[sources.log]\npath = "log.parquet"\n'
     (folder / "service.toml").write_text(settings)
     office = Office(Config.read(folder / "service.toml"))
     office.people.invite("olga", "owner")
@@ -160,13 +163,13 @@ def main() -> None:
         token = prepare(folder, port, given.rows)
         spawn = multiprocessing.get_context("spawn")
         bare = spawn.Process(target=serve_bare, args=(bare_port,))
-        service = spawn.Process(target=serve_service, args=(folder / "service.toml",))
+        service = spawn.Process(target=serve_service, args=(folder / "service.toml", 0.01))
         bare.start()
         service.start()
+        asked: dict[str, object] = {"item": "item", "k": 10}
         try:
             wait_for(bare_port)
             wait_for(port)
-            asked: dict[str, object] = {"item": "item", "k": 10}
             quotes = "/api/v1/datasets/d/quotes"
             load(port, quotes, token, asked, 40)  # the first one works the price out
             rounds = []
@@ -180,16 +183,39 @@ def main() -> None:
             after = memory(service.pid or 0)
             print(f"memory {before:.0f} MB, after {given.requests:,} requests {after:.0f} MB")
             own = library_loop(folder)
-            caller = Connection(port, "/api/v1/datasets/d/releases", token)
-            caller.post(asked | {"share": "1/999"})
-            begun = time.perf_counter()
-            for number in range(QUESTIONS):
-                caller.post(asked | {"share": f"1/{1000 + number}"})
-            theirs = 60 * QUESTIONS / (time.perf_counter() - begun)
-            print(f"releases a minute: service {theirs:.0f}, library {own:.0f}: {own / theirs:.2f}x")
+            ask_many(port, token, asked, numbers=[-1])
+            theirs = ask_many(port, token, asked, numbers=range(QUESTIONS))
+            print(f"releases a minute, one at a time: service {theirs:.0f}, library {own:.0f}: {own / theirs:.2f}x")
         finally:
             bare.kill()
             service.kill()
+            service.join()
+        ticking = spawn.Process(target=serve_service, args=(folder / "service.toml", 1.0))
+        ticking.start()
+        try:
+            wait_for(port)
+            ask_many(port, token, asked, numbers=[100])
+            theirs = ask_many(port, token, asked, numbers=range(101, 101 + 4 * WAITING), clients=WAITING)
+            print(f"releases a minute, {WAITING} clients, a tick of 1 s: service {theirs:.0f}: {own / theirs:.2f}x")
+        finally:
+            ticking.kill()
+
+
+def ask_many(port: int, token: str, asked: dict[str, object], *, numbers: Sequence[int], clients: int = 1) -> float:
+    """Ask different questions from so many clients at once; return releases a minute."""
+
+    def ask(mine: Sequence[int]) -> None:
+        caller = Connection(port, "/api/v1/datasets/d/releases", token)
+        for number in mine:
+            caller.post(asked | {"share": f"1/{1000 + number}"})
+
+    threads = [threading.Thread(target=ask, args=(numbers[first::clients],)) for first in range(clients)]
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return 60 * len(numbers) / (time.perf_counter() - begun)
 
 
 if __name__ == "__main__":

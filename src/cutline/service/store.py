@@ -57,8 +57,7 @@ class Recall:
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self._path, self._clock = path, clock
-        self._mark: object = None
-        self._known: dict[object, Any] = {}
+        self._known: tuple[object, dict[object, Any]] = (None, {})  # replaced as one: threads read it without a lock
         self.writes = 0  # by this process; the file's own time may not tell two of them apart
 
     def get(self, key: object, read: Callable[[], Found]) -> Found:
@@ -66,9 +65,10 @@ class Recall:
         mark = self._now()
         if mark is None:
             return read()
-        if mark != self._mark:
-            self._mark, self._known = mark, {}
-        known = self._known
+        when, known = self._known
+        if mark != when:
+            known = {}
+            self._known = (mark, known)
         if key not in known:
             found = read()
             if self._now() != mark:  # it was written meanwhile
@@ -79,8 +79,9 @@ class Recall:
 
     async def get_soon(self, key: object, read: Callable[[], Found]) -> Found:
         """Do the same for a coroutine: what is not remembered is read in another thread."""
-        if key in self._known and self._now() == self._mark:
-            value: Found = self._known[key]
+        when, known = self._known
+        if key in known and self._now() == when:
+            value: Found = known[key]
             return value
         return await run_in_threadpool(self.get, key, read)
 
