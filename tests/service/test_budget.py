@@ -66,6 +66,44 @@ def test_a_post_with_a_key_is_answered_as_it_was_then(client, sign_in, office, m
     assert office.books.show("many:2024").entries == 1
 
 
+def test_owners_posts_with_a_key_are_done_once_too(client, sign_in, office, many):
+    owner = sign_in("owner") | {"idempotency-key": "new-period"}
+    body = {"period": "2025", "budget": {"epsilon": 2.0, "questions": 5}}
+    told = [client.post("/api/v1/datasets/many/periods", json=body, headers=owner) for _ in range(2)]
+    assert [each.status_code for each in told] == [201, 201]
+    assert told[0].json() == told[1].json()
+    wish = {"wish": "a report"}
+    analyst = sign_in("analyst") | {"idempotency-key": "more"}
+    numbers = {client.post("/api/v1/datasets/many/requests", json=wish, headers=analyst).json()["id"] for _ in range(3)}
+    assert len(numbers) == 1
+
+
+def test_a_key_shows_nothing_to_whom_access_was_taken_from(client, sign_in, many):
+    headers = sign_in("analyst") | {"idempotency-key": "one"}
+    assert client.post(ASK, json={"item": "venue", "k": 5}, headers=headers).status_code == 200
+    assert client.delete("/api/v1/datasets/many/grants/ann", headers=sign_in("owner")).status_code == 204
+    assert client.post(ASK, json={"item": "venue", "k": 5}, headers=headers).status_code == 404
+
+
+def test_what_shows_a_secret_takes_no_key(client, sign_in, office, many):
+    headers = sign_in("analyst") | {"idempotency-key": "one"}
+    refused = client.post("/api/v1/tokens", json={"scopes": ["read"]}, headers=headers)
+    assert (refused.status_code, "secret" in refused.json()["rule"]) == (422, True)
+
+
+def test_a_request_that_was_too_early_may_be_sent_again_under_its_key(client, sign_in, office, many):
+    """Refusals that did nothing are not kept; those that are an answer are."""
+    headers = sign_in("analyst") | {"idempotency-key": "one"}
+    client.delete("/api/v1/datasets/many/grants/ann", headers=sign_in("owner"))
+    assert client.post(ASK, json={"item": "venue", "k": 5}, headers=headers).status_code == 404
+    given = {"person": "ann", "role": "analyst"}
+    client.post("/api/v1/datasets/many/grants", json=given, headers=sign_in("owner"))
+    assert client.post(ASK, json={"item": "venue", "k": 5}, headers=headers).status_code == 200
+    other = headers | {"idempotency-key": "two"}
+    assert client.post(ASK, json={"item": "nothing"}, headers=other).status_code == 422
+    assert client.post(ASK, json={"item": "venue"}, headers=other).status_code == 409
+
+
 def test_an_analyst_s_share_ends_before_the_budget_does(client, sign_in, office, many):
     owner, analyst = sign_in("owner"), sign_in("analyst")
     given = {"person": "ann", "role": "analyst", "share": "1/5"}

@@ -15,7 +15,8 @@ from starlette.staticfiles import StaticFiles
 
 from cutline.errors import CutlineError, ParameterError
 from cutline.service import api, pages
-from cutline.service.api.parts import Once
+from cutline.service.api.once import Once
+from cutline.service.api.parts import Queue
 from cutline.service.office import Office
 from cutline.service.pages.parts import FOLDER
 from cutline.service.pages.parts import refuse as refuse_page
@@ -62,7 +63,8 @@ def create_app(office: Office) -> FastAPI:
         dependencies=[Depends(check)],
         separate_input_output_schemas=False,
     )
-    app.state.office, app.state.once, app.state.gate, app.state.registry = office, Once(office), gate, registry
+    app.state.office, app.state.gate, app.state.registry = office, gate, registry
+    app.state.once, app.state.queue = Once(office), Queue()
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))
     for route in list_routes():
         rule_of(route.endpoint)

@@ -84,14 +84,15 @@ class Rule:
     roles: frozenset[str]
     scope: str | None
     public: bool = False
+    shows_secret: bool = False  # once, so that it is never kept for an Idempotency-Key
 
 
-def allow(*roles: str, scope: str | None = None) -> Callable[[Endpoint], Endpoint]:
+def allow(*roles: str, scope: str | None = None, shows_secret: bool = False) -> Callable[[Endpoint], Endpoint]:
     """Mark an endpoint with the roles that may call it and the scope that a token needs for it."""
     unknown = set(roles) - set(ROLES)
     if unknown or not roles:
         raise ValueError(f"not roles: {sorted(unknown)}")
-    return _mark(Rule(roles=frozenset(roles), scope=scope))
+    return _mark(Rule(roles=frozenset(roles), scope=scope, shows_secret=shows_secret))
 
 
 def allow_everybody(endpoint: Endpoint) -> Endpoint:

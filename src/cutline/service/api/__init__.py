@@ -3,7 +3,8 @@ r"""The REST interface, ``/api/v1``: thin routes over the office, each with its 
 ::
 
     bodies     what callers may send
-    parts      who calls, which dataset, and how a POST is answered once
+    parts      who calls, which dataset, and how a question waits for its answer
+    once       a POST with an Idempotency-Key is done once
     people     me, people, tokens, healthz
     datasets   datasets, versions, periods, grants, requests, plans
     releases   quotes, releases, jobs, certificates, audit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Any, Literal
 
-from fastapi import Header, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from cutline.privacy import Budget
@@ -15,9 +15,6 @@ from cutline.service.catalogue import Description, Groups
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Cursor = Annotated[str | None, Query(max_length=100, description="Where the last page ended.")]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many on a page.")]
-Replay = Annotated[
-    str | None, Header(max_length=100, description="A POST with a key that was used is answered as it was then.")
-]
 Plain = dict[str, Any]
 
 

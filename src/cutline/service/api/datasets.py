@@ -17,11 +17,12 @@ from cutline.service.api.bodies import (
     RequestIn,
     VersionIn,
 )
+from cutline.service.api.once import OnceRoute
 from cutline.service.api.parts import Plain, TheCaller, TheDataset, TheOffice
 from cutline.service.planner import plan_budget
 from cutline.service.web import allow
 
-router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["datasets"])
+router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["datasets"], route_class=OnceRoute)
 
 
 @router.get("/datasets")

@@ -7,12 +7,13 @@ from prometheus_client import generate_latest
 from starlette.responses import PlainTextResponse, Response
 
 from cutline.service.api.bodies import REFUSALS, PersonIn, TokenIn
+from cutline.service.api.once import OnceRoute
 from cutline.service.api.parts import Plain, TheCaller, TheOffice
 from cutline.service.people import ROLES
 from cutline.service.web import allow, allow_everybody
 from cutline.version import __version__
 
-router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["people"])
+router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["people"], route_class=OnceRoute)
 
 
 @router.get("/me")
@@ -45,7 +46,7 @@ def list_people(office: TheOffice) -> Plain:
 
 
 @router.post("/people", status_code=201)
-@allow("admin")
+@allow("admin", shows_secret=True)
 def invite(office: TheOffice, body: PersonIn) -> Plain:
     """Invite somebody; the link works once and is shown here alone. Without passwords it is the page to sign in."""
     return {"name": body.name, "role": body.role, "link": office.invite(body.name, body.role)}
@@ -67,7 +68,7 @@ def list_tokens(office: TheOffice, caller: TheCaller) -> Plain:
 
 
 @router.post("/tokens", status_code=201)
-@allow(*ROLES)
+@allow(*ROLES, shows_secret=True)
 def mint(office: TheOffice, caller: TheCaller, body: TokenIn) -> Plain:
     """Mint a token; its secret is shown here alone."""
     number, secret = office.people.mint(caller, label=body.label, scopes=body.scopes, days=body.days)

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from cutline.service.api.bodies import REFUSALS, AskedIn, Limit, QuoteIn, Replay
+from cutline.service.api.bodies import REFUSALS, AskedIn, Limit, QuoteIn
+from cutline.service.api.once import OnceRoute
 from cutline.service.api.parts import Plain, TheCaller, TheDataset, TheOffice
 from cutline.service.web import allow
 
-router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["releases"])
+router = APIRouter(prefix="/api/v1", responses=REFUSALS, tags=["releases"], route_class=OnceRoute)
 Entry = Annotated[int, Path(ge=1, lt=2**62)]
 
 
@@ -29,13 +30,8 @@ async def price(office: TheOffice, caller: TheCaller, dataset: TheDataset, body:
 )
 @allow("analyst", scope="ask")
 async def ask(
-    request: Request,
-    office: TheOffice,
-    caller: TheCaller,
-    dataset: TheDataset,
-    body: AskedIn,
-    idempotency_key: Replay = None,
-) -> Response:
+    request: Request, office: TheOffice, caller: TheCaller, dataset: TheDataset, body: AskedIn
+) -> Response | Plain:
     """Pay, count, draw, settle. Whether it is answered now or later is fixed by the dataset."""
     asked = body.asked()
 
@@ -47,9 +43,8 @@ async def ask(
             return JSONResponse({"id": number, "state": "queued"}, status_code=202, headers=place)
         return office.desk.answer(dataset, asked, caller).to_dict()
 
-    text = f"{request.url.path}\n{body.model_dump_json()}"
-    response: Response = await request.app.state.once.run(caller, idempotency_key, text, run)
-    return response
+    answer: Response | Plain = await request.app.state.queue.wait(run)
+    return answer
 
 
 @router.get("/jobs/{number}")

@@ -142,7 +142,7 @@ async def _pay(request: Request, office: Office, caller: Caller, dataset: Datase
         free = "?free" if release.repeated_from is not None else ""
         return go(f"/datasets/{dataset.name}/answers/{release.entry}{free}")
 
-    response: Response = await request.app.state.once.wait(run)
+    response: Response = await request.app.state.queue.wait(run)
     return response
 
 
