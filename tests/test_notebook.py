@@ -1,12 +1,14 @@
 """Answers in notebooks and tables: HTML that is escaped, three lines of text, Arrow, pandas and a picture."""
 
 import html.parser
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import cutline
+from cutline.grouped import GroupedRelease
 from cutline.ledger import Ledger
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
@@ -56,6 +58,18 @@ def test_a_release_is_a_small_table_with_everything_escaped(release):
     assert "released" in seen
 
 
+def test_a_count_below_zero_says_what_it_means_wherever_it_is_shown(release):
+    below = replace(release, counts=dict.fromkeys(release.counts, -7))
+    width = release.count_error.half_width
+    words = f"at most {width - 7} (-7 ± {width})"
+    assert Checked(below._repr_html_()).seen.count(words) == len(release.counts)
+    assert words in str(below)
+    table = GroupedRelease(
+        by="day", releases={"mon": below}, groups_per_user=1, budget=release.budget, reserved=release.cost
+    )
+    assert any(f"harbour ({words})" in cell for cell in Checked(table._repr_html_()).seen)
+
+
 def test_a_table_of_groups_quotes_plans_accounts_and_labels_show_themselves(table, tmp_path):
     assert {"mon", "tue", "fri", "withheld"} <= set(Checked(table._repr_html_()).seen)
     asked = cutline.quote(k=3, max_k=20)
@@ -77,7 +91,9 @@ def test_print_is_three_lines(release, table):
         assert status.startswith(str(answer.status))
         assert guarantee == answer.guarantee
     assert "\x1b" not in str(release)
-    assert str(release).startswith("<b>castle</b> & \\x1b[31m, harbour, museum")
+    listed = [f"{name} ({release.count_error.in_words(n)})" for name, n in release.counts.items() if name != ODD]
+    assert str(release).startswith("<b>castle</b> & \\x1b[31m (")
+    assert listed[0] in str(release)
     assert "to find more: --k 10" in str(cutline.top({}, rng=SeededSource(0)))
 
 

@@ -10,11 +10,11 @@ from rich.console import Console
 
 import cutline
 from cutline.cli.text_figure import print_figure
-from cutline.fonts import families, legible
+from cutline.fonts import families, lacks_letters, legible
 from cutline.gap_curve import gap_chance
 from cutline.mechanisms.one_gap import one_gap
 from cutline.outcome import Outcome
-from cutline.plots import plot_demo, plot_release, plot_table
+from cutline.plots import plot_demo, plot_release, plot_table, spells_letters
 from cutline.sampling import SeededSource
 
 CLIFF = {"castle": 900, "harbour $5$": 880, "museum\x1b": 870, "kiosk": 12, "garage": 11}
@@ -152,6 +152,20 @@ def test_letters_that_no_font_has_are_spelled_out():
     assert legible(written, fonts) == written
 
 
+def test_letters_are_those_of_the_font_that_draws_and_nothing_is_told_of_fonts(tmp_path, monkeypatch, caplog):
+    """A family has other files with fewer letters, and many have no bold ones, which matplotlib tells on standard error."""
+    for name in ("مقهى", "می\u200cروم"):
+        assert legible(name, families([name])) == name
+    assert not lacks_letters(["castle", "مقهى"])
+    monkeypatch.setattr("cutline.plots.families", lambda _: ["DejaVu Sans", "cmr10"])  # which has no bold letters
+    release = release_of(CLIFF)
+    plot_release(release, tmp_path / "figure.png")
+    assert [record.getMessage() for record in caplog.records] == []
+    assert not spells_letters(release)
+    monkeypatch.setattr("cutline.fonts._installed", lambda: ())
+    assert spells_letters(replace(release, outcome=Outcome(items=frozenset({"東京"}), k=1)))
+
+
 def test_bars_show_the_error_of_counts(tmp_path):
     path = tmp_path / "counts.svg"
     plot_release(release_of(CLIFF, counts=True, choose="em", test="gaussian"), path)
@@ -175,6 +189,7 @@ def test_a_table_is_a_grid(tmp_path, counts):
     plot_table(table, tmp_path / "grid.svg")
     drawn = texts(tmp_path / "grid.svg")
     assert "The top by d: 2 of 3 groups released" in drawn
+    assert ("users, noisy; the lines cover the true count 95 times in 100" in drawn) == counts
     assert all(name in drawn for name in ("mon", "水", "fri", "withheld", "castle", "東京"))
 
 

@@ -130,7 +130,8 @@ def test_status_of_an_outcome(items, k, status):
     assert hash(outcome) == hash(Outcome(items=items, k=k))
     assert outcome != Outcome(items=items, k=k, steps=("test",))
     release = Release(outcome=outcome, cost=Cost(adjacency=Adjacency.REPLACE), mechanism={"name": "x"}, budget=None)
-    assert (release.items, release.k, release.status, release.released) == (items, k, status, items is not None)
+    assert (release.items, release.k, release.status, release.released) == (items, k, status, bool(items))
+    assert release.cut == (None if items is None else k or None)  # an empty set shows its cut, too
 
 
 def test_a_set_and_a_list_of_the_same_items_are_different_outcomes():

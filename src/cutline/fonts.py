@@ -6,7 +6,9 @@ as its code instead, like ``\u6771``. An SVG file holds text, which the fonts of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -49,6 +51,31 @@ def legible(text: str, fonts: Iterable[str]) -> str:
     return "".join(c if c in known else c.encode("unicode_escape").decode() for c in text)
 
 
+def lacks_letters(texts: Iterable[str]) -> bool:
+    """Say whether some letter of these texts is in no installed font, so that a PNG file spells it out.
+
+    Examples
+    --------
+    >>> lacks_letters(["castle", "Ærø"]), lacks_letters(["\U0010fffd"])
+    (False, True)
+    """
+    listed = list(texts)
+    fonts = families(listed)
+    return any(legible(text, fonts) != text for text in listed)
+
+
+@contextmanager
+def quiet_fonts() -> Iterator[None]:
+    """Keep matplotlib from telling, on standard error, that a font has no bold letters: it draws plain ones."""
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 @lru_cache(maxsize=1)
 def _installed() -> tuple[str, ...]:
     from matplotlib.font_manager import fontManager
@@ -59,11 +86,17 @@ def _installed() -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _letters(name: str) -> frozenset[str]:
-    """Return the letters that a font can draw; none if it cannot be read, or holds pictures in place of outlines."""
-    from matplotlib.font_manager import fontManager, get_font
+    """Return the letters that a font can draw, plain and bold; none if it cannot be read, or holds pictures, no outlines."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
+    found: list[frozenset[str]] = []
     try:
-        font: Any = get_font(next(entry.fname for entry in fontManager.ttflist if entry.name == name))
-        return frozenset(map(chr, font.get_charmap())) if font.scalable else frozenset()
+        with quiet_fonts():
+            # The files that a figure will draw with: a family may have others, of other weights, with fewer letters.
+            for weight in ("normal", "bold"):
+                wanted = FontProperties(family=name, weight=weight)
+                font: Any = get_font(findfont(wanted, fallback_to_default=False))
+                found.append(frozenset(map(chr, font.get_charmap())) if font.scalable else frozenset())
     except Exception:  # a broken font of the machine is as good as none
         return frozenset()
+    return frozenset.intersection(*found)

@@ -70,8 +70,14 @@ class GroupedRelease(Paid, Tabular):
 
     @property
     def why(self) -> str:
-        """Why a table can have this status: that of the first group that was not released in full."""
-        return self._first().why
+        """Why a table can have this status: how many groups fell short of a full list, and why a group can."""
+        if self.status is Status.RELEASED:
+            return "The items of every group went out."
+        statuses = [release.status for release in self.releases.values()]
+        short = [status for status in Status if status is not Status.RELEASED and status in statuses]
+        counted = ", ".join(f"{statuses.count(status):,} {status}" for status in short)
+        reasons = {release.status: release.why for release in [*self.releases.values()][::-1]}
+        return " ".join([f"Of {len(statuses):,} groups: {counted}.", *(reasons[status] for status in short)])
 
     @property
     def next_steps(self) -> tuple[NextStep, ...]:

@@ -102,12 +102,11 @@ class Tabular(Shown):
         return Picture(png=buffer.getvalue())
 
     def __str__(self) -> str:
-        shown = [(group, release.listed() or [], str(release.status)) for group, release in self.by_group()]
         names = [
             ", ".join(map(printable, group.values()))
             + ": " * bool(group)
-            + (", ".join(map(printable, items)) or status)
-            for group, items, status in shown
+            + (_list_words(release) or str(release.status))
+            for group, release in self.by_group()
         ]
         steps, status = (
             " or ".join(step.option for step in getattr(self, "next_steps", ())),
@@ -147,6 +146,13 @@ def _array(values: list[Any]) -> Any:
         return pa.array([None if value is None else str(value) for value in values])
 
 
+def _list_words(release: Any) -> str:
+    """Return the items of a release in one line, with their noisy counts if there are any."""
+    counts, error = release.counts or {}, release.count_error
+    words = {item: f" ({error.in_words(counts[item])})" if error else "" for item in release.listed() or ()}
+    return ", ".join(f"{printable(item)}{count}" for item, count in words.items())
+
+
 def _fold(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
 
@@ -156,14 +162,12 @@ def _section(title: str, plain: Mapping[str, Any]) -> str:
     parts = [f"<h4>{html.escape(title)}</h4>"]
     items = plain.get("items")
     if items:
-        counts = plain.get("counts")
-        wide = (plain.get("count_error") or {}).get("plus_minus")
-        heads = ["item", *(["users, noisy"] if counts else [])]
-        words = [f"{n:,}" + ("" if wide is None else f" ± {wide:,}") for n in counts or ()]
-        parts.append(_table(heads, zip(items, words, strict=True) if counts else ([item] for item in items)))
+        words = _count_words(plain)
+        heads = ["item", *(["users, noisy, 95 %"] if words else [])]
+        parts.append(_table(heads, zip(items, words, strict=True) if words else ([item] for item in items)))
     groups = plain.get("groups")
     if isinstance(groups, Mapping):
-        rows = [(group, one["status"], ", ".join(map(str, one["items"] or ()))) for group, one in groups.items()]
+        rows = [(group, one["status"], ", ".join(_item_words(one))) for group, one in groups.items()]
         parts.append(_table([str(plain.get("by", "group")), "status", "items"], rows))
     for name, value in plain.items():
         if _is_list_of_rows(value):
@@ -173,6 +177,24 @@ def _section(title: str, plain: Mapping[str, Any]) -> str:
             parts += [f"<p>{html.escape(name)}</p>", _table([head.replace("_", " ") for head in heads], cells)]
     facts = [(name.replace("_", " "), _word(value)) for name, value in plain.items() if _is_fact(name, value)]
     return "\n".join([*parts, _table([], facts)])
+
+
+def _count_words(plain: Mapping[str, Any]) -> list[str]:
+    """Return the noisy counts of a release with their error; of one below 0, which no log has, what it says."""
+    counts, error = plain.get("counts") or [], plain.get("count_error")
+    if not error:
+        return [f"{count:,}" for count in counts]
+    noisy = [f"{count:,} ± {error['plus_minus']:,}" for count in counts]
+    return [
+        words if count >= 0 else f"at most {high:,} ({words})"
+        for words, count, (_, high) in zip(noisy, counts, error["intervals"], strict=True)
+    ]
+
+
+def _item_words(plain: Mapping[str, Any]) -> list[str]:
+    """Return the items of a release, each with its noisy count if there is one."""
+    items, words = plain["items"] or (), _count_words(plain)
+    return [f"{item} ({count})" for item, count in zip(items, words, strict=True)] if words else list(map(str, items))
 
 
 def _is_list_of_rows(value: Any) -> bool:
@@ -189,8 +211,8 @@ def _is_fact(name: str, value: Any) -> bool:
 def _word(value: Any) -> str:
     """Return a value of plain data in a few words."""
     if isinstance(value, Mapping):
-        if "option" in value:
-            return f"{value['option']}: {value['because']}"
+        if "sentence" in value:
+            return str(value["sentence"])
         own = ", ".join(
             f"{k} = {_word(v)}" for k, v in value.items() if v is not None and k not in {*_LEFT_OUT, "name"}
         )

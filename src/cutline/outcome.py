@@ -24,6 +24,11 @@ _USUAL_K = 10
 _USUAL_BOUND = 50
 _BOUND_FROM = 15  # of k: below, more is found without a bound on items per user [docs/counting.md]
 
+# A step to another kind of question is one to another mechanism, which refuses parameters that it does not have.
+# Of these, the answer shows which wishes for a cut were given; who named a mechanism knows.
+_WISHES = ("min_k", "target", "weight", "clip", "prefer_larger")
+_LEFT_OUT = (*_WISHES, "prior", "hint", "choose", "test", "accounting", "test_share", "ranks", "mechanism")
+
 
 class Status(StrEnum):
     """How a run ended."""
@@ -82,26 +87,51 @@ Law: TypeAlias = Mapping[Outcome, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStep:
-    """One parameter to change when asking again, and what that may do; asking again is a release of its own.
+    r"""One parameter to change when asking again, and what that may do; asking again is a release of its own.
+
+    Parameters
+    ----------
+    parameter, value
+        What to change, and to what.
+    because
+        What that may do.
+    without
+        Parameters that do not go with it, whether or not they were given: leave them out.
+    shown
+        Those of them that the answer shows to have been given, which a person is told.
 
     Examples
     --------
-    >>> NextStep(parameter="min_k", value=10, because="a longer list comes out").option
-    '--min-k 10'
+    >>> step = NextStep(parameter="k", value=10, because="items go out one by one", without=("min_k",), shown=("min_k",))
+    >>> step.option, step.sentence
+    ('--k 10', '--k 10, without --min-k: items go out one by one')
     """
 
     parameter: str
     value: int | float | str
     because: str
+    without: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
         """The step as the command line takes it."""
-        return f"--{self.parameter.replace('_', '-')} {self.value}"
+        return f"{_as_option(self.parameter)} {self.value}"
+
+    @property
+    def sentence(self) -> str:
+        """The step in a line: what to change, what to leave out, and what that may do."""
+        without = f", without {' and '.join(map(_as_option, self.shown))}" if self.shown else ""
+        return f"{self.option}{without}: {self.because}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"parameter": self.parameter, "value": self.value, "option": self.option, "because": self.because}
+        named = {"parameter": self.parameter, "value": self.value, "option": self.option, "because": self.because}
+        return named | {"without": list(self.without), "sentence": self.sentence}
+
+
+def _as_option(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
 
 
 def join_statuses(statuses: Iterable[Status]) -> Status:
@@ -135,6 +165,8 @@ def explain_status(status: Status, *, mechanism: Mapping[str, Any], k: int) -> s
         return f"No item could be told from one that hardly anybody has. That happens {few}."
     if status is Status.PARTIAL:
         return f"Fewer than {k} items could be told from those that hardly anybody has, or the log has no more of them."
+    if k == 1:
+        return "The one item went out."
     return f"All {k} items went out." if k else "Every item that was found to have many users went out."
 
 
@@ -148,16 +180,20 @@ def advise(
         why = "the list ends at a later gap, if there is one that is clear"
         return (NextStep(parameter="min_k", value=_USUAL_K, because=why),) if short else ()
     steps = []
+    shown = tuple(name for name in _WISHES if mechanism.get(name) and (name, mechanism[name]) != ("min_k", 1))
+    shown = shown if "prefer_larger" not in shown else ("prefer_larger",)  # which sets a clip of its own
     if isinstance(k, int) and k > 1 and status is not Status.PARTIAL:
         steps.append(NextStep(parameter="k", value=max(1, k // _FACTOR), because="fewer items share the same budget"))
     if k is None and "max_items_per_user" not in mechanism and int(mechanism.get("max_k", 0)) >= _USUAL_K:
         why = "items then go out one by one, instead of all together or not at all"
-        steps.append(NextStep(parameter="k", value=_USUAL_K, because=why))
+        steps.append(NextStep(parameter="k", value=_USUAL_K, because=why, without=_LEFT_OUT, shown=shown))
     if budget is not None:
         steps += _spend_more(budget, paid=paid)
     if "max_items_per_user" not in mechanism and (k is None or k > _BOUND_FROM) and "max_k" in mechanism:
         why = "more of a long tail is found; take the number of items that most users have, if it is public"
-        steps.append(NextStep(parameter="max_items_per_user", value=_USUAL_BOUND, because=why))
+        without = ("candidates", *_LEFT_OUT)
+        bound = NextStep(parameter="max_items_per_user", value=_USUAL_BOUND, because=why, without=without, shown=shown)
+        steps.append(bound)
     return tuple(steps)
 
 

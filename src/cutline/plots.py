@@ -20,7 +20,7 @@ import numpy as np
 
 from cutline.errors import ParameterError
 from cutline.extras import require
-from cutline.fonts import families, legible
+from cutline.fonts import families, lacks_letters, legible, quiet_fonts
 from cutline.gap_curve import GapChance, gap_chance
 from cutline.grouped import GroupedRelease
 from cutline.histogram import OpenHistogram
@@ -36,6 +36,7 @@ _SOFT = "#59636e"
 _BLUE, _ORANGE, _GREY, _INK = "#1f5fa8", "#d9822b", "#c3c9d1", "#22272e"
 _NAMES_PER_COLUMN, _MOST_NAMES = 20, 40
 _MOST_DOTS = 60
+_JOINERS = "\u200c\u200d"
 _MOST_PANELS, _IN_PANEL = 24, 8
 _STYLE = {
     "font.size": 10,
@@ -97,7 +98,7 @@ def plot_table(table: GroupedRelease, path: Target) -> None:
     counted = any(release.counts for _, release in shown)
     longest = max(1, *(min(len(release.items or ()), _IN_PANEL) for _, release in shown))
     head, panel = 1.75, 0.55 + 0.24 * longest + (0.3 if counted else 0.0)
-    size, write = (11.0, head + panel * rows), _writer(path, names)
+    size, write = (11.0, head + panel * rows + 0.22 * counted), _writer(path, names)
     with _figure(path, title, table.guarantee, names=names, size=size) as figure:
         grid = figure.add_gridspec(
             rows,
@@ -105,7 +106,7 @@ def plot_table(table: GroupedRelease, path: Target) -> None:
             left=0.14 if counted else 0.04,
             right=0.98,
             top=1 - (head - 0.15) / size[1],
-            bottom=0.4 / size[1],
+            bottom=(0.62 if counted else 0.4) / size[1],
             hspace=0.75 / (panel - 0.5),
             wspace=0.95 if counted else 0.12,
         )
@@ -118,9 +119,18 @@ def plot_table(table: GroupedRelease, path: Target) -> None:
             axes.set_title(
                 _short(write(str(group)), 28), fontsize=10.5, loc="left", fontweight="bold", parse_math=False
             )
+        if counted:
+            figure.text(0.14, 0.1 / size[1], _axis_words(next(r for _, r in shown if r.counts)), fontsize=9.2)
         if len(table.releases) > len(shown):
             more = f"… and {len(table.releases) - len(shown)} more groups"
             figure.text(0.98, 0.012, more, fontsize=9.2, color=_SOFT, ha="right")
+
+
+def spells_letters(answer: Release | GroupedRelease) -> bool:
+    """Say whether a PNG file of the answer spells out letters that no installed font has."""
+    return lacks_letters(
+        _plain(name) for group, one in answer.by_group() for name in (*group.values(), *(one.items or ()))
+    )
 
 
 def plot_demo(counts: OpenHistogram, release: Release, path: Target) -> None:
@@ -261,18 +271,22 @@ def _draw_bars(axes: Any, release: Release, write: Write, *, most: int = _MOST_N
     axes.xaxis.set_major_formatter(_thousands)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
-    of = dict(release.mechanism.get("counts") or {}).get("of", "users")
     if small:
         axes.xaxis.set_major_locator(_few_ticks())
         axes.tick_params(axis="x", labelsize=8)
     else:
-        axes.set_xlabel(f"{of}, noisy; the lines cover the true count 95 times in 100")
+        axes.set_xlabel(_axis_words(release))
     at = {"transform": axes.get_yaxis_transform(), "fontsize": 9.2, "ha": "right", "va": "top"}
     if _found_cut(release) and not more:
         axes.axhline(len(listed) - 0.45, color=_ORANGE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False)
         axes.text(1, len(listed) - 0.38, "" if small else _cut_in_words(release), color=_ORANGE, **at)
     elif more:
         axes.text(1, len(listed) - 0.45, f"… and {more} more", color=_SOFT, **at)
+
+
+def _axis_words(release: Release) -> str:
+    of = dict(release.mechanism.get("counts") or {}).get("of", "users")
+    return f"{of}, noisy; the lines cover the true count 95 times in 100"
 
 
 def _found_cut(release: Release) -> bool:
@@ -285,7 +299,8 @@ def _cut_in_words(release: Release) -> str:
 
 
 def _plain(item: object) -> str:
-    return "".join(c if c.isprintable() else "?" for c in str(item))
+    """Return a name without what cannot be drawn; joiners, which many scripts and emoji are written with, stay."""
+    return "".join(c if c.isprintable() or c in _JOINERS else "?" for c in str(item))
 
 
 def _short(name: str, longest: int) -> str:
@@ -347,7 +362,7 @@ def _figure(
     from matplotlib.figure import Figure
 
     fonts = families(map(_plain, (title, sentence, *names)))
-    with matplotlib.rc_context({**_STYLE, "font.family": fonts}), warnings.catch_warnings():
+    with matplotlib.rc_context({**_STYLE, "font.family": fonts}), quiet_fonts(), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "Glyph .* missing", UserWarning
         )  # an SVG file holds text, which its viewer draws

@@ -149,7 +149,7 @@ class Release(Paid, Tabular):
     @property
     def cut(self) -> int | None:
         """Where the top ended, if a set went out and shows it; it may become the hint of a later release."""
-        return int(self.k) if self.released and self.k else None
+        return int(self.k) if self.items is not None and self.k else None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -181,8 +181,8 @@ class Release(Paid, Tabular):
 
     @property
     def released(self) -> bool:
-        """Whether a set went out."""
-        return self.items is not None
+        """Whether any item went out: true if the status is released or partial."""
+        return bool(self.items)
 
     def by_group(self) -> list[tuple[dict[str, Any], Release]]:
         """Return the release itself, which belongs to no group."""
@@ -268,7 +268,7 @@ class Release(Paid, Tabular):
         -------
         dict
             ``status``: released, partial, empty or withheld; ``why``: how that can come; ``next_steps``: what to change when
-            asking again. ``released``: whether a set went out, which may be empty. ``items``: in the order
+            asking again. ``released``: whether any item went out. ``items``: in the order
             they were released, or in the items' own order where the order means nothing (``ordered`` is then false); None
             when withheld. ``k``: where the cut fell, or 0. ``mechanism``: its name and public parameters. ``epsilon``,
             ``delta`` and ``releases``: the budget it was calibrated for, or None. ``cost``: what the steps that ran cost,

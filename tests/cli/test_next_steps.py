@@ -63,6 +63,28 @@ def test_each_next_step_of_a_short_answer_gives_a_list_when_it_is_followed(run, 
     assert {Status.EMPTY, Status.PARTIAL} <= set(statuses)
 
 
+@pytest.mark.parametrize(
+    ("ask", "shown"),
+    [
+        ({"min_k": 15}, "--k 10, without --min-k: "),
+        ({"min_k": 5, "target": 12, "weight": 1.0}, "--k 10, without --min-k and --target and --weight: "),
+        ({"prefer_larger": True}, "--k 10, without --prefer-larger: "),
+        ({"mechanism": "joint-stable"}, "--k 10: "),
+        ({"mechanism": "top-stable", "k": 18}, "--k 6: "),
+    ],
+)
+def test_no_next_step_is_refused_once_it_leaves_out_what_does_not_go_with_it(ask, shown):
+    asked = {"max_k": 20, **ask}
+    short = cutline.top({f"place {n}": 500 for n in range(40)}, **asked, rng=SeededSource(0))
+    assert short.status is Status.WITHHELD
+    assert short.next_steps[0].sentence.startswith(shown)
+    assert {step.parameter for step in short.next_steps} == {"k", "epsilon", "max_items_per_user"}
+    for step in short.next_steps:
+        kept = {name: value for name, value in asked.items() if name not in step.without}
+        assert cutline.quote(**kept | {step.parameter: step.value}).guarantee
+        assert set(step.to_dict()["without"]) >= set(step.shown)
+
+
 @pytest.mark.parametrize(("required", "code"), [("released", 3), ("partial", 0), (None, 0)])
 def test_a_requirement_is_an_exit_code_and_changes_nothing_else(run, write_log, required, code):
     log = write_log((f"u{n}", item) for n in range(400) for item in ("a", "b"))
@@ -80,6 +102,7 @@ def test_a_table_is_released_if_every_group_is(run, write_log, tmp_path):
     plain = json.loads(result.stdout)
     assert (result.exit_code, plain["status"]) == (3, "partial")
     assert plain["groups"]["b"]["status"] == "withheld"
+    assert plain["why"].startswith("Of 2 groups: 1 withheld. The set did not pass the test")
     assert plain["groups"]["b"]["next_steps"][-1]["option"] == "--max-groups-per-user 1"
     assert run(*options, "--require", "partial").exit_code == 0
 
@@ -112,6 +135,7 @@ def test_reasons_are_told_apart_and_need_no_data():
         for name in ("peel-then-test", "stable-top-k")
     }
     assert len(said) == 5
+    assert explain_status(Status.RELEASED, mechanism={}, k=1) == "The one item went out."
     assert all(sentence.endswith(".") for sentence in said)
 
 

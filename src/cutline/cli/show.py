@@ -27,6 +27,11 @@ from cutline.histogram import Item
 from cutline.outcome import Status
 from cutline.release import Paid, Release
 
+_NO_FONT = (
+    "No font of this machine has some letters of these names, so the figure spells them out. Install one that has (on Debian "
+    "fonts-noto-cjk for Chinese, Japanese and Korean), or draw an .svg file, which holds the names as text."
+)
+
 
 def results() -> Console:
     """Return the console of standard output."""
@@ -65,10 +70,13 @@ def counting(sentence: str) -> Iterator[Callable[[float], None] | None]:
 
 
 def print_facts(console: Console, pairs: Mapping[str, str]) -> None:
-    """Print names and values in two columns, folded at the width of the console."""
+    """Print names and values in two columns, folded at the width of the console; no option is broken at its hyphens."""
     margin = max(map(len, pairs)) + 2
     for name, value in pairs.items():
-        lines = textwrap.wrap(value, max(20, console.width - margin)) or [""]
+        room = max(20, console.width - margin)
+        lines = [line for part in value.split("\n") for line in textwrap.wrap(part, room, break_on_hyphens=False)] or [
+            ""
+        ]
         folded = f"\n{' ' * margin}".join(lines)
         console.print(Text.assemble((name.ljust(margin), "dim"), folded), soft_wrap=True)
 
@@ -135,12 +143,14 @@ def publish(
     assert isinstance(answer, Paid)  # noqa: S101 - nothing else is paid for
 
     def draw(path: Path) -> None:
-        from cutline.plots import plot_release, plot_table
+        from cutline.plots import plot_release, plot_table, spells_letters
 
         if isinstance(answer, GroupedRelease):
             plot_table(answer, path)
         elif isinstance(answer, Release):
             plot_release(answer, path)
+        if path.suffix.lower() == ".png" and isinstance(answer, Release | GroupedRelease) and spells_letters(answer):
+            typer.echo(_NO_FONT, err=True)
 
     def show() -> None:
         print_answer(answer, header=header)
@@ -206,14 +216,19 @@ def status_facts(answer: Paid) -> dict[str, str]:
     facts = {"status": f"{answer.status}{why}"}
     if answer.next_steps:
         name = "for a longer list" if answer.status is Status.RELEASED else "to find more"
-        facts[name] = "; or ".join(f"{step.option}: {step.because}" for step in answer.next_steps)
+        facts[name] = "\nor ".join(step.sentence for step in answer.next_steps)
     return facts
 
 
 def _table_headline(table: GroupedRelease) -> str:
-    shown = sum(bool(release.items) for release in table.releases.values())
-    ordered = any(isinstance(release.items, tuple) for release in table.releases.values())
-    return f"The top by {printable(table.by)}: {shown} of {len(table.releases)} released, {_order(ordered)}"
+    shown = [release for release in table.releases.values() if release.items]
+    order = "each as its row says" if _mixed(table) else _order(any(isinstance(one.items, tuple) for one in shown))
+    return f"The top by {printable(table.by)}: {len(shown)} of {len(table.releases)} released, {order}"
+
+
+def _mixed(table: GroupedRelease) -> bool:
+    """Say whether some groups came out in an order that means something, and others as sets."""
+    return len({isinstance(release.items, tuple) for release in table.releases.values() if release.items}) > 1
 
 
 def _group_table(header: str, grouped: GroupedRelease) -> Table:
@@ -222,9 +237,14 @@ def _group_table(header: str, grouped: GroupedRelease) -> Table:
     table = Table()
     table.add_column(printable(grouped.by), overflow="fold")
     table.add_column("k", justify="right")
+    mixed = _mixed(grouped)
+    if mixed:
+        table.add_column("order")
     table.add_column(f"{printable(header)}{f' ({counted}, noisy, 95 %)' if counted else ''}", overflow="fold")
     for group, release in grouped.releases.items():
-        table.add_row(printable(group), str(release.k) if release.k else "", _items_in_words(release))
+        order = ("as released" if isinstance(release.items, tuple) else "by name") if release.items else ""
+        k = str(release.k) if release.k else ""
+        table.add_row(printable(group), k, *([order] if mixed else []), _items_in_words(release))
     return table
 
 
