@@ -61,14 +61,21 @@ def test_parquet_and_the_command(run, log, tmp_path):
     assert refused.exit_code == 1
     error = json.loads(refused.stdout)["error"]
     assert "no single column 'artist'; there are: 'name'" in error["value"]
-    assert error["way_out"] == "Name it with --candidates-column."
+    assert error["way_out"].startswith("Name it with --candidates-column; a file without headings")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "options", "word"),
     [
         ("prior.csv", "artist_89,305\nartist_2,300\n", [], "no single column 'artist'"),  # was released as garbage
-        ("prior.txt", "artist_89,305\nartist_2,300\n", [], "'artist_89,305' for column 'artist'"),
+        (
+            "prior.txt",
+            "artist_89,305\nartist_2,300\n",
+            [],
+            "lines that end in a number",
+        ),  # the same, whatever the column's type
+        ("prior.txt", "artist\tusers\nartist_2\t300\n", [], "lines that end in a number"),
+        ("prior.txt", "artist_89,305\n", [], "'artist_89,305' for column 'artist'"),
         ("prior.csv", 'artist\n"9\n', [], "prior.csv"),
         ("prior.txt", "9\n10\n", ["--candidates-column", "x"], "prior.txt"),
         ("prior.json", '{"9": 305}', [], "prior.json"),

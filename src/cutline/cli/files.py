@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from cutline.errors import ParameterError, SourceError, shortened
 from cutline.histogram import Item
 
 _FIGURES = (".png", ".svg")
+_COUNTED = re.compile(r"[,;\t]\s*[\d.]+\s*$")
 
 
 def check_plot(path: Path, *, as_json: bool = True) -> None:
@@ -66,7 +68,15 @@ def read_list(path: Path, what: str, *, column: str | None, usual: str) -> list[
         raise ParameterError(
             f"a column of {what} is for CSV, TSV, parquet and JSON", f"{str(path)!r}", "Give the file its suffix."
         )
-    return [line for line in _read_text(path, what).split("\n") if line]
+    lines = [line for line in _read_text(path, what).split("\n") if line]
+    # A list of names with counts, saved as text: each line would be taken for a name, and released with a full guarantee.
+    if len(lines) > 1 and all(_COUNTED.search(line) for line in lines[1:]):
+        raise SourceError(
+            f"{what} in a text file are one name a line, and nothing else",
+            f"lines that end in a number after a comma, semicolon or tab, in {str(path)!r}",
+            "Save a table as .csv with headings; if these are whole names, list them in a .json file.",
+        )
+    return list(lines)
 
 
 def _read_json_list(path: Path, what: str, column: str | None, usual: str) -> list[Item]:
@@ -112,7 +122,7 @@ def _check_column(present: Sequence[str] | None, column: str | None, usual: str,
         raise SourceError(
             f"{what} are one column of their file, named in its first line or schema",
             f"no single column {wanted!r}; there are: {known}",
-            f"Name it with {option}.",
+            f"Name it with {option}; a file without headings needs a first line that has them.",
         )
     return wanted
 
