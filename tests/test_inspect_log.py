@@ -66,6 +66,20 @@ def test_packed_files_marks_and_long_rows(tmp_path):
     assert "1 of 1 files with a byte-order mark" in found.source
 
 
+def test_lines_that_a_quote_took_are_counted(tmp_path):
+    """A cell that begins with a quote and never closes it takes the rows up to the next quote with it."""
+    path = tmp_path / "log.csv"
+    path.write_text('who,what\nann,"tea\nwith milk"\nbob,tea "dry"\n' + 'eve,"open\n' + "zoe,tea\n" * 7)
+    found = inspect(path, user="who", item="what")
+    assert (found.rows, found.users) == (3, 3)
+    assert (found.quoted_lines, found.never_closed) == (9, 1)
+    assert "1 file(s) end inside a quote that is never closed" in found.facts()["in quotes"]
+    path.write_text('who,what\nann,"tea\nwith milk"\n')
+    assert inspect(path, user="who", item="what").facts()["in quotes"].startswith("1 line(s) stand")
+    path.write_text("who,what\nann,tea\n")
+    assert "in quotes" not in inspect(path, user="who", item="what").facts()
+
+
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 def test_records_of_json_by_reason(tmp_path, form):
     lines = [b'{"who": "ann", "what": "tea"}', b"", b'{"who": "bob", "what": "caf\xe9"}', b'{"who": nonsense}', b"[7]"]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, SupportsIndex, cast
 
 from cutline.counting.engines.duck.engine import Engine, FoundFiles
 from cutline.counting.engines.duck.files import Parquet
-from cutline.counting.engines.duck.long_rows import split_rows
+from cutline.counting.engines.duck.long_rows import Rows, split_rows
 from cutline.counting.engines.duck.records import Lines, Objects, split
 from cutline.counting.engines.duck.text_files import Csv, Json
 from cutline.counting.engines.duck.votes import Table, bind_table, open_table
@@ -49,6 +49,8 @@ class Inspection:
     counted: int  # of them, those that count
     skipped: Mapping[str, int]  # readable rows that do not count, by reason
     unreadable: Mapping[str, int]  # by reason
+    quoted_lines: int  # that stand inside quoted cells of CSV, and are no rows of their own
+    never_closed: int  # files of CSV that end inside a quoted cell
     source: str  # the format and the encoding
     users: int
     items: int
@@ -63,6 +65,7 @@ class Inspection:
             "rows": f"{self.rows:,} could be read, {self.counted:,} of them count",
             "skipped": _in_words(self.skipped),
             "unreadable": _in_words(self.unreadable),
+            **({"in quotes": self._in_quotes()} if self.quoted_lines or self.never_closed else {}),
             "encoding": self.source,
             "users": f"{self.users:,}",
             "items": f"{self.items:,}",
@@ -72,6 +75,11 @@ class Inspection:
             )
             or "no two items, and no two users, differ only in case or spaces",
         }
+
+    def _in_quotes(self) -> str:
+        lines = f"{self.quoted_lines:,} line(s) stand inside quoted cells, and are no rows of their own"
+        unclosed = f"{self.never_closed:,} file(s) end inside a quote that is never closed: it took the rows after it"
+        return f"{lines}; {unclosed}" if self.never_closed else lines
 
     def __repr__(self) -> str:
         return "Inspection()"
@@ -124,6 +132,7 @@ def inspect(
             f"SELECT count(*), quantile_disc(n, [{shares}]) FROM (SELECT count(*) AS n FROM pairs GROUP BY u)"
         )
         ((items,),) = engine.rows("SELECT count(DISTINCT i) FROM pairs")
+        unreadable, followed = _count_unreadable(engine, table)
         return Inspection(
             rows=rows,
             counted=rows - nobody - nothing - neither - filtered,
@@ -133,7 +142,9 @@ def inspect(
                 "without both": neither,
                 "left out by the filter": filtered,
             },
-            unreadable=_count_unreadable(engine, table),
+            unreadable=unreadable,
+            quoted_lines=sum(each.quoted_lines for each in followed),
+            never_closed=sum(each.open for each in followed),
             source=_describe(table, [kind for _, kind in votes.values.values()]),
             users=users,
             items=items,
@@ -160,9 +171,13 @@ def _count_alike(engine: Engine, column: str) -> int:
     return int(number)
 
 
-def _count_unreadable(engine: Engine, table: Table) -> dict[str, int]:
-    """Return how many rows of a text file could not be read, by reason; other sources have cells, not rows, of that kind."""
+def _count_unreadable(engine: Engine, table: Table) -> tuple[dict[str, int], list[Rows]]:
+    """Return how many rows of a text file could not be read, by reason; other sources have cells, not rows, of that kind.
+
+    The second has followed the quotes of each CSV file: a quote that is not closed takes the rows up to the next one with it.
+    """
     reasons: Counter[str] = Counter()
+    followed: list[Rows] = []
     if isinstance(table, Csv):
         noted = engine.rows(
             "SELECT reason, count(*) FROM (SELECT min(CAST(error_type AS VARCHAR)) AS reason FROM reject_errors "
@@ -172,12 +187,13 @@ def _count_unreadable(engine: Engine, table: Table) -> dict[str, int]:
             reasons[_REASONS.get(reason, _OTHER_REASON)] += number
         delimiter = "\t" if table.form == "tsv" else ","
         for file in _open_each(table):
-            reasons[_TOO_LONG] += sum(piece is None for piece in split_rows(file, delimiter))
+            followed.append(Rows(delimiter))
+            reasons[_TOO_LONG] += sum(piece is None for piece in split_rows(file, delimiter, followed[-1]))
     elif isinstance(table, Json):
         for file in _open_each(table):
             for records in split(file, Lines() if table.form == "jsonl" else Objects()):
                 reasons.update(filter(None, map(_why_no_record, records)))
-    return dict(reasons)
+    return dict(reasons), followed
 
 
 def _open_each(table: FoundFiles) -> Iterator[BinaryIO]:

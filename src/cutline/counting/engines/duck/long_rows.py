@@ -38,8 +38,8 @@ def without_long_rows(path: str, spill: Path, *, delimiter: str, zipped: bool) -
     return str(copy)
 
 
-def split_rows(file: BinaryIO, delimiter: str) -> Iterator[bytes | None]:
-    r"""Yield a file in pieces of whole rows; None stands for a row that is too long.
+def split_rows(file: BinaryIO, delimiter: str, rows: Rows | None = None) -> Iterator[bytes | None]:
+    r"""Yield a file in pieces of whole rows; None stands for a row that is too long. ``rows`` follows the quotes, if given.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def split_rows(file: BinaryIO, delimiter: str) -> Iterator[bytes | None]:
     >>> list(split_rows(io.BytesIO(b'a,"b\nc"\n' + long + b'd,e"f\n'), ","))
     [b'a,"b\nc"\n', None, b'd,e"f\n']
     """
-    rows = Rows(delimiter)
+    rows = rows or Rows(delimiter)
     begun, lost = b"", False
     while chunk := file.read(_CHUNK):
         ends = rows.find_ends(chunk)
@@ -85,6 +85,13 @@ class Rows:
         self._inside = False  # a quoted cell
         self._last = ord("\n")  # the byte before the chunk
         self._run = (0, False)  # quotes at the end of the last chunk: how many, and whether a cell begins with them
+        self.quoted_lines = 0  # line breaks seen inside quoted cells
+
+    @property
+    def open(self) -> bool:
+        """Whether the bytes so far end inside a quoted cell."""
+        waiting, could_open = self._run
+        return (could_open and not self._inside) if waiting % 2 else self._inside
 
     def find_ends(self, text: bytes) -> Places:
         """Return the places after which a row ends in the next bytes: all of them, or the first and the last."""
@@ -101,6 +108,7 @@ class Rows:
         inside = np.concatenate([[self._inside], opening & (since % 2 == 1)])
         breaks = np.flatnonzero((chunk == ord("\n")) | (chunk == ord("\r")))
         quoted = inside[np.searchsorted(odd, breaks, side="left")]
+        self.quoted_lines += int(np.count_nonzero(chunk[breaks[quoted]] == ord("\n")))
         self._inside, self._last = bool(inside[-1]), int(chunk[-1])
         ends: Places = breaks[~quoted] + 1
         return ends
