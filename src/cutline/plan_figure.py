@@ -7,6 +7,7 @@ from typing import Any
 
 from cutline.errors import ParameterError
 from cutline.mechanisms.epsilons import Curve, Wanted
+from cutline.mechanisms.expectations import HARDLY_ANY, Expectation
 from cutline.mechanisms.planning import Plan
 from cutline.plots import _figure
 
@@ -35,20 +36,32 @@ def plot_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
             curves = [curve for curve in plan.curves if curve.log == log]
             wanted = next((each for each in plan.wanted if each.log == log), None)
             _draw(panels[0][column], panels[1][column], curves, style, wanted)
+            if plan.k is None:
+                _draw_cuts(panels[1][column], curves, style)
             if len(logs) > 1:
-                panels[0][column].set_title(log, loc="left", fontsize=10.5)
+                panels[0][column].set_title(log, loc="left", fontsize=10.5, pad=30)
         panels[0][0].set_ylabel("recall")
-        panels[1][0].set_ylabel("items that go out, in the mean")
+        dotted = "\n(dotted: k, where a list goes out)" if plan.k is None else ""
+        panels[1][0].set_ylabel(f"items that go out, in the mean{dotted}")
         lines, labels = panels[0][0].get_legend_handles_labels()
         figure.legend(lines, labels, loc="upper left", bbox_to_anchor=(right + 0.01, top), frameon=False, fontsize=9.2)
 
 
 def _draw(recall: Any, items: Any, curves: list[Curve], style: dict[str, Any], wanted: Wanted | None) -> None:
-    for curve in curves:
-        epsilons = [epsilon for epsilon, _ in curve.points]
-        look = {"label": curve.title, "linewidth": 1.8, "markersize": 4.5, **style[curve.title]}
-        recall.plot(epsilons, [found.recall for _, found in curve.points], **look)
-        items.plot(epsilons, [found.items for _, found in curve.points], **look)
+    epsilons = [epsilon for epsilon, _ in curves[0].points]
+    for place, curve in enumerate(curves):
+        points = sorted([*curve.points, *_point(curve, wanted)], key=lambda point: point[0])
+        at = [epsilon for epsilon, _ in points]
+        # Of curves that lie on each other the first is seen: it is the default.
+        look = {
+            "label": curve.title,
+            "linewidth": 1.8,
+            "markersize": 4.5,
+            "zorder": 3 - place / 100,
+            **style[curve.title],
+        }
+        recall.plot(at, [found.recall for _, found in points], **look)
+        items.plot(at, [found.items for _, found in points], **look)
     recall.set_xscale("log")
     recall.set_ylim(-0.02, 1.04)
     recall.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
@@ -62,6 +75,23 @@ def _draw(recall: Any, items: Any, curves: list[Curve], style: dict[str, Any], w
         recall.axhline(wanted.want, color="#aab2bc", linewidth=0.9, linestyle=(0, (2, 3)), zorder=0)
         for axes in (recall, items):
             axes.axvline(wanted.epsilon, color="#22272e", linewidth=1.0, linestyle=(0, (5, 3)))
-        words = f" {100 * wanted.want:.3g} % at epsilon {wanted.epsilon:.3g}, \n with {wanted.mechanism} "
-        left = wanted.epsilon**2 < epsilons[0] * epsilons[-1]
-        recall.text(wanted.epsilon, 0.03, words, fontsize=8.8, va="bottom", ha="left" if left else "right")
+        words = f"{100 * wanted.want:.3g} % at epsilon {wanted.epsilon:.3g},\nwith {wanted.mechanism}"
+        side = "left" if wanted.epsilon**2 < epsilons[0] * epsilons[-1] else "right"
+        recall.text(wanted.epsilon, 1.05, words, fontsize=8.8, va="bottom", ha=side)
+
+
+def _draw_cuts(items: Any, curves: list[Curve], style: dict[str, Any]) -> None:
+    """Draw where the cut falls, in the mean of the lists that go out, for mechanisms that find it."""
+    for curve in curves:
+        cuts = [(epsilon, found.k) for epsilon, found in curve.points if found.items >= HARDLY_ANY and found.k]
+        if cuts:
+            items.plot(*zip(*cuts, strict=True), color=style[curve.title]["color"], linewidth=1.2, linestyle=":")
+    items.set_ylim(0, None)
+
+
+def _point(curve: Curve, wanted: Wanted | None) -> list[tuple[float, Expectation]]:
+    """Return the epsilon that is enough as a point of the curve it was found on, so that the line passes through it."""
+    if wanted is None or wanted.epsilon is None or wanted.expected is None:
+        return []
+    found = (wanted.mechanism, wanted.parameters) == (curve.mechanism, curve.parameters)
+    return [(wanted.epsilon, wanted.expected)] if found and wanted.epsilon not in dict(curve.points) else []

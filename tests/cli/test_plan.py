@@ -111,7 +111,8 @@ def test_a_plan_on_a_published_list_works_backwards(run, published, tmp_path):
 def test_the_text_of_a_plan_names_the_epsilon_and_who_was_left_out(run, published):
     shown = run("plan", *published, "--mechanism", "joint-stable", "--want", 0.9, "--plot", "-").stdout
     text = " ".join(shown.split())
-    assert "Recall, and in brackets items that go out, against epsilon on the prior" in text
+    assert "Recall (items that go out), and where they end, against epsilon on the prior" in text
+    assert "k=5.0" in text
     assert "with joint-stable: expected recall 0.9" in text
     assert "by the exact law" in text
     assert text.count("│ joint-stable │") == 2  # a name is not cut off on a narrow terminal

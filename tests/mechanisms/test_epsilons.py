@@ -102,6 +102,17 @@ def test_without_a_prior_three_shapes_are_tried_and_named(on_shapes):
     assert plain["curves"][0]["points"][-1]["k"] == pytest.approx(10.0, abs=1e-3)
 
 
+def test_epsilons_without_a_prior_are_for_items_that_nobody_has_listed():
+    """Candidates that are listed need less epsilon, which is no help to whoever has none."""
+    anybody = plan(BUDGET, k=1, max_k=4, epsilons=(1.0,))
+    assert "peeling-em" in {option.mechanism for option in anybody.options}
+    assert {"test-first", "peel-then-test"} <= {curve.mechanism for curve in anybody.curves}
+    assert {"peeling-em", "permute-and-flip", "subset-em"}.isdisjoint(curve.mechanism for curve in anybody.curves)
+    assert "three example shapes, of items that nobody has listed." in anybody.assumption
+    listed = plan(BUDGET, k=1, max_k=4, epsilons=(1.0,), mechanism="peeling-em")
+    assert {curve.mechanism for curve in listed.curves} == {"peeling-em"}
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_a_plan_can_be_drawn(on_shapes, tmp_path, suffix):
     plot_plan(on_shapes, tmp_path / f"plan.{suffix}")

@@ -61,7 +61,10 @@ def plan(
     want: Want = None,
     redraw: Redraw = False,
     accounting: o.Accounting = None,
-    plot: o.Plot = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw a figure: .png or .svg, or - for this terminal."),
+    ] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare the mechanisms at a budget, and say which epsilon is enough, before anything is spent.
@@ -196,14 +199,16 @@ def _on(log: str) -> str:
 
 
 def _curve_title(found: Plan, log: str) -> str:
-    shown = "items that go out" if found.k is None else f"items that go out, of {found.k}"
+    shown = "items that go out), and where they end" if found.k is None else f"items that go out, of {found.k})"
     where = "the prior" if log == "prior" else f"the example shape {log!r}"
-    return f"Recall, and in brackets {shown}, against epsilon on {where}"
+    return f"Recall ({shown}, against epsilon on {where}"
 
 
 def _curve_table(found: Plan, log: str) -> Table:
     """Return a row per mechanism and a column per epsilon."""
     from rich.table import Table
+
+    from cutline.mechanisms.expectations import HARDLY_ANY
 
     curves = [curve for curve in found.curves if curve.log == log]
     table = Table()
@@ -211,7 +216,11 @@ def _curve_table(found: Plan, log: str) -> Table:
     for epsilon, _ in curves[0].points:
         table.add_column(f"{epsilon:.4g}", justify="right")
     for curve in curves:
-        table.add_row(_named(curve.title), *(f"{each.recall:.2f} ({each.items:.1f})" for _, each in curve.points))
+        cells = [f"{each.recall:.2f} ({each.items:.1f})" for _, each in curve.points]
+        if found.k is None:
+            cuts = [each.k if each.items >= HARDLY_ANY else None for _, each in curve.points]
+            cells = [cell if k is None else f"{cell} k={k:.1f}" for cell, k in zip(cells, cuts, strict=True)]
+        table.add_row(_named(curve.title), *cells)
     return table
 
 

@@ -21,6 +21,7 @@ from cutline.sampling import SeededSource
 
 _LISTED = 1_000  # sequences of k items up to which a law is listed; a longer one takes longer than draws
 _BATCH, _MOST_RUNS = 20, 4_000
+HARDLY_ANY = 0.05  # items in the mean, below which the cut of those that do go out is not worth a word
 FIRST_ITEM = (100, 1_000, 10_000)  # users of the first item of the assumed tails; the item at rank i has 1/i of them
 SHAPES: Mapping[str, str] = {
     "cliff": "the top items have 1,000 users each, the next one 500, and the item i ranks after the last of them 500/i",

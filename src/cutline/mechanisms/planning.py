@@ -105,10 +105,11 @@ class Plan(Shown):
         if self.recommended.recall is not None:
             return f"Recall is the share of the prior's top, {top}, that goes out {logs}."
         shapes = "; ".join(f"{name}: {words}" for name, words in SHAPES.items())
+        unlisted = "" if self.domain else ", of items that nobody has listed"
         return (
             f"Recall is the share of the top, {top}, that goes out {logs}. Without a prior, epsilons are tried on three "
-            f"example shapes. {shapes[0].upper()}{shapes[1:]}. With ten times the users, about a tenth of the epsilon "
-            "finds as much."
+            f"example shapes{unlisted}. {shapes[0].upper()}{shapes[1:]}. With ten times the users, about a tenth of the "
+            "epsilon finds as much."
         )
 
     def recommended_on(self, domain: str) -> Option | None:
@@ -179,7 +180,7 @@ def plan(
         Compare this one alone.
     epsilons
         Also try these epsilons, for as many releases and with the same delta: `Plan.curves`. On the prior, or without one on
-        three example shapes.
+        three example shapes, of items that nobody has listed unless the domain is closed.
     want
         Also search the smallest epsilon at which this share of the true top goes out, in the mean: `Plan.wanted`.
     redraw
@@ -259,6 +260,8 @@ def plan(
         left_out=left_out,
     )
     logs = question.logs(prior)
+    # Listed candidates need less epsilon, and are for those who asked for a closed domain.
+    variants = [variant for variant in variants if domain or not variant.closed] or variants
     curves = draw_curves(variants, logs, budget, epsilons, k=k, progress=lambda done: tell(share + 0.35 * done))
     wanted: tuple[Wanted, ...] = ()
     if want is not None:
