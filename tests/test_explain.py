@@ -95,6 +95,16 @@ def test_withheld_empty_and_simulated_answers_say_so():
     assert "An empty list" in paragraphs(bare.explain(), "What went out")
 
 
+def test_what_went_out_is_named_with_its_counts_and_how_short_it_is(release):
+    plain = release.to_dict()
+    counted = plain | {"items": ["tea", "milk"], "counts": [1320, -7], "count_error": {"plus_minus": 30}}
+    words = paragraphs(explain(counted), "What went out")
+    assert words.startswith("2 items, without their order: tea (1,320); milk (below 0, by its noise).")
+    assert "within 30 of the truth in 95 cases of 100" in words
+    short = explain(plain | {"items": ["tea"], "k": 10, "status": "partial"})
+    assert paragraphs(short, "What went out") == "1 item of the 10 that were asked for: tea."
+
+
 def test_tables_and_labels_have_a_page_too():
     import numpy as np
     import pyarrow
@@ -103,6 +113,7 @@ def test_tables_and_labels_have_a_page_too():
     table = cutline.top_by(log, user="who", item="what", by="day", groups=["mon", "sun"], max_k=5)
     assert "in each of 2 groups by day" in paragraphs(table.explain(), "What was asked")
     assert "1 of 2 hold items" in paragraphs(table.explain(), "What went out")
+    assert "mon: tea. sun: withheld." in paragraphs(table.explain(), "What went out")
     labels = cutline.label(np.ones((40, 3, 2), dtype=int), epsilon=5.0, rng=SeededSource(0))
     page = labels.explain()
     assert "Labels for 3 queries" in paragraphs(page, "What was asked")
@@ -132,7 +143,7 @@ def test_names_out_of_the_data_are_shown_and_never_obeyed(release):
     tags = Tags()
     tags.feed(page.to_html())
     assert tags.seen == {
-        *("html", "head", "meta", "title", "body", "style", "article"),
+        *("html", "head", "meta", "title", "body", "main", "style", "article"),
         *("h1", "h2", "p", "span", "section", "code"),
     }
     assert tags.attributes == {"lang", "charset", "http-equiv", "content", "name", "class"}

@@ -21,13 +21,7 @@ from cutline.version import __version__
 _STATED = re.compile(r"\(([0-9.e+-]+), ([0-9.e+-]+)\)-DP")
 _COMMAND, _CODE = re.compile("`([^`]{1,200})`"), r"<code>\1</code>"
 _MOST_NAMES, _LONGEST_NAME, _LONGEST_TEXT = 24, 40, 600
-_SHARED = (
-    "name",
-    "adjacency",
-    "counts",
-    "teachers",
-    "labels",
-)  # what the list of parameters leaves out, said elsewhere
+_SHARED = ("name", "adjacency", "counts", "teachers", "labels")  # parameters that are said elsewhere
 _STYLE = """
 .cutline-page{font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;color:#22272e;background:#fff;
 max-width:52rem;margin:0 auto;padding:1.5rem;overflow-wrap:anywhere}
@@ -90,7 +84,7 @@ class Explanation:
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{html.escape(self.title)}</title>\n</head>\n<body>\n{self._repr_html_()}\n</body>\n</html>\n"
+            f"<title>{html.escape(self.title)}</title>\n</head>\n<body>\n<main>\n{self._repr_html_()}\n</main>\n</body>\n</html>\n"
         )
 
     def _repr_html_(self) -> str:
@@ -256,19 +250,38 @@ def _went_out(plain: Mapping[str, Any]) -> Iterable[str]:
         numbers = {name: _text(plain.get(name, "?"), 20) for name in ("answered", "withheld", "partly")}
         yield "{answered} queries were answered, {withheld} withheld, {partly} partly labelled.".format(**numbers)
     elif "groups" in plain:
-        groups = [group for group in plain["groups"].values() if isinstance(group, Mapping)]
-        shown = sum(bool(group.get("items")) for group in groups)
+        groups = {name: group for name, group in plain["groups"].items() if isinstance(group, Mapping)}
+        shown = sum(bool(group.get("items")) for group in groups.values())
         yield f"One list for each group: {shown} of {len(groups)} hold items, the others are empty or withheld."
+        first = {name: {**groups[name], "counts": None} for name in list(groups)[: _MOST_NAMES // 4]}
+        rest = f" And {len(groups) - len(first)} more groups." if len(groups) > len(first) else ""
+        yield (
+            " ".join(f"{_text(name, _LONGEST_NAME)}: {_items(group, most=4)}." for name, group in first.items()) + rest
+        )
     elif not isinstance(plain.get("items"), list):
         yield "Nothing: the set was withheld, because it could have told too much about one person. That is an answer too."
+    elif not plain["items"]:
+        yield "An empty list: no item could be told from one that hardly anybody has. That is an answer too."
     else:
-        items = plain["items"]
-        names = "; ".join(_text(item, _LONGEST_NAME) for item in items[:_MOST_NAMES])
-        more = f"; and {len(items) - _MOST_NAMES} more" if len(items) > _MOST_NAMES else ""
+        number = len(plain["items"])
+        many = f"{number} {'item' if number == 1 else 'items'}"
+        of = f" of the {_text(plain.get('k'), 20)} that were asked for" if plain.get("status") == "partial" else ""
         order = "in the order in which they were drawn" if plain.get("ordered") else "without their order"
-        yield f"{len(items)} items, {order}: {names}{more}." if items else "An empty list."
+        yield f"{many}{of}{f', {order}' if number > 1 else ''}: {_items(plain, most=_MOST_NAMES)}."
     if plain.get("count_error"):
-        yield f"Each count is within {_text(plain['count_error'].get('plus_minus', '?'), 20)} of the truth in 95 cases of 100."
+        wide = _text(plain["count_error"].get("plus_minus", "?"), 20)
+        yield f"The numbers are noisy counts of users: each is within {wide} of the truth in 95 cases of 100."
+
+
+def _items(plain: Mapping[str, Any], *, most: int) -> str:
+    """Name the items of a list with their noisy counts, if the page tells their error; not more than ``most``."""
+    items, counts = plain.get("items") or [], plain.get("counts") or []
+    if not items:
+        return _text(plain.get("status", "nothing"), 20)
+    words = [f" ({count:,})" if count >= 0 else " (below 0, by its noise)" for count in map(int, counts)]
+    words = words if len(words) == len(items) else [""] * len(items)
+    names = [f"{_text(item, _LONGEST_NAME)}{word}" for item, word in zip(items[:most], words, strict=False)]
+    return "; ".join([*names, *([f"and {len(items) - most} more"] if len(items) > most else [])])
 
 
 def _meaning(
@@ -357,11 +370,8 @@ def _spent(account: Mapping[str, Any] | None, *, from_books: bool) -> Iterable[s
     of = _text(budget.get("releases", "?"), 20)
     left = f"{_text(account.get('remaining_releases', '?'), 20)} of {of} questions of the usual size are left"
     closed = " The account is closed for good." if account.get("closed") else ""
-    source = (
-        "read from the books"
-        if from_books
-        else "as the answer tells it, when it was made: the books were not opened for this page"
-    )
+    source = "as the answer tells it, when it was made: the books were not opened for this page"
+    source = "read from the books" if from_books else source
     entries = _text(account.get("entries", "?"), 20)
     yield f"{share} of the account's budget is spent; number of entries: {entries}; {left} ({source}).{closed}"
 
