@@ -25,6 +25,24 @@ def test_what_is_quoted_of_exp3_is_what_its_page_measured():
     assert planned <= 2.9
 
 
+def test_what_is_quoted_of_long_tails_is_what_its_page_measured():
+    pattern = r"the default stays within ([\d.]+) of the best mechanism in the mean over five logs, and above Gaussian"
+    quoted, rows = quoted_and_measured(pattern, "long-tail-behind.csv")
+    farthest = max(float(row["behind"]) for row in rows)
+    assert float(quoted[1]) - 0.001 < farthest <= float(quoted[1])
+    thresholds = [row for row in rows if row["best threshold"]]
+    assert len(thresholds) == 12
+    assert all(float(row["default's share"]) > float(row["best threshold"]) for row in thresholds)
+
+
+def test_what_is_quoted_of_exp2_is_what_its_page_measured():
+    pattern = r"cumulative cases\]\(docs/reproduce/exp2-covid-cumulative.md\) it stays within ([\d.]+) of the best"
+    quoted, rows = quoted_and_measured(pattern, "exp2-covid-cumulative-plan.csv")
+    assert max(float(row["below the best"]) for row in rows) <= float(quoted[1])
+    _, plain = quoted_and_measured(pattern, "exp2-covid-plan.csv")
+    assert {row["choice"] for row in plain} == {row["best"] for row in plain} == {"peeling EM"}
+
+
 def test_what_is_quoted_of_exp1_is_what_its_page_measured():
     pattern = r"`test-first` finds up to ([\d.]+) more .* and nowhere loses more than ([\d.]+)\."
     quoted, rows = quoted_and_measured(pattern, "exp1-found.csv")

@@ -177,6 +177,14 @@ def test_every_block_is_one_that_runs_or_says_what_it_is(page):
             assert not any(re.match(r"\$ |cutline \w", line) for line in block.lines), f"{where}: make it console"
 
 
+def test_the_model_of_the_dbt_page_is_the_one_that_its_example_runs():
+    blocks = blocks_of(ROOT / "docs/howto/dbt.md")
+    (model,) = [block for block in blocks if block.language == "sql"]
+    query = " ".join(" ".join(line for line in model.lines if not line.startswith("{{")).split())
+    assert query.startswith("select distinct")
+    assert any(f'>>> model = "{query}"' in block.lines for block in blocks if block.language == "python")
+
+
 def test_the_shell_of_these_tests_sees_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shell = Shell()
