@@ -1,5 +1,6 @@
 """A service over generated check-ins, with one person of each role."""
 
+import dataclasses
 import datetime as dt
 
 import pytest
@@ -7,9 +8,11 @@ from starlette.testclient import TestClient
 
 from cutline.demo import write_checkins
 from cutline.service.app import create_app
+from cutline.service.asking import Desk
 from cutline.service.certificates import create_key
 from cutline.service.config import Config
 from cutline.service.office import Office
+from cutline.service.people import Caller
 
 ORIGIN = "http://127.0.0.1:8765"
 PASSWORD = "a long sentence for tests"
@@ -90,3 +93,26 @@ def dataset(client, sign_in):
         )
         assert given.status_code == 201, given.text
     return made.json()
+
+
+class Ticking:
+    """A clock of seconds that only sleeping moves."""
+
+    def __init__(self, now):
+        self.now, self.slept = now, []
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def at_desk(office, client, dataset):
+    """A desk whose clock stands at 100.25 seconds, with ticks of seven, and what `answer` needs."""
+    clock = Ticking(100.25)
+    desk = Desk(dataclasses.replace(office.config, tick=7.0), office.books, now=clock, sleep=clock.sleep)
+    ann = Caller(person=office.people.find("ann"))
+    return desk, clock, ann, office.catalogue.find(ann, "check-ins")

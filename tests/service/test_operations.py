@@ -1,6 +1,5 @@
 """Running it: ticks, stopping, backups while it runs, one process on a file and several on a PostgreSQL server."""
 
-import dataclasses
 import math
 import signal
 import threading
@@ -11,7 +10,7 @@ from sqlalchemy import update
 
 from cutline.ledger import Ledger
 from cutline.service import tables
-from cutline.service.asking import Asked, Desk, OnTick
+from cutline.service.asking import Asked, OnTick
 from cutline.service.config import Config
 from cutline.service.office import Office
 from cutline.service.people import Caller
@@ -20,29 +19,6 @@ from cutline.service.store import Conflict
 from .processes import BUDGET_OF_TEN, call, prepare, send, serving, wait_for, write_settings
 
 ASK = "/datasets/d/releases"
-
-
-class Ticking:
-    """A clock of seconds that only sleeping moves."""
-
-    def __init__(self, now):
-        self.now, self.slept = now, []
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.now += seconds
-
-
-@pytest.fixture
-def at_desk(office, client, dataset):
-    """A desk whose clock stands at 100.25 seconds, with ticks of seven, and what `answer` needs."""
-    clock = Ticking(100.25)
-    desk = Desk(dataclasses.replace(office.config, tick=7.0), office.books, now=clock, sleep=clock.sleep)
-    ann = Caller(person=office.people.find("ann"))
-    return desk, clock, ann, office.catalogue.find(ann, "check-ins")
 
 
 def test_the_books_are_settled_on_a_tick_and_not_before(office, at_desk, monkeypatch):

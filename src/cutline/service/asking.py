@@ -27,7 +27,7 @@ from cutline.privacy.budget import parse_share
 from cutline.quote import Quote, TableWork, TopWork, quote
 from cutline.release import Release
 from cutline.service.catalogue import Dataset
-from cutline.service.config import Config
+from cutline.service.config import Config, SourceSettings
 from cutline.service.people import Caller
 from cutline.service.sight import Sight
 from cutline.service.store import Conflict
@@ -88,14 +88,25 @@ class OnTick(Exception):  # noqa: N818 - not an error, but one that waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnTheTick(Terms):
-    """Terms that wait before they settle: what a run did to the books shows at a time that does not depend on the rows."""
+    """Terms that pay before they wait for a place to read, and wait before they settle.
 
+    So what a run does to the books shows at a time that does not depend on rows: neither on its own, nor on those that were
+    counted before it.
+    """
+
+    begin: Callable[[], None]
     wait: Callable[[], None]
 
     @classmethod
-    def of(cls, terms: Terms, wait: Callable[[], None]) -> OnTheTick:
-        """Return the same terms, with this to wait for."""
-        return cls(**{each.name: getattr(terms, each.name) for each in fields(terms)}, wait=wait)
+    def of(cls, terms: Terms, *, begin: Callable[[], None], wait: Callable[[], None]) -> OnTheTick:
+        """Return the same terms, with these to wait for."""
+        return cls(**{each.name: getattr(terms, each.name) for each in fields(terms)}, begin=begin, wait=wait)
+
+    def pay(self, cost: Cost, *, mechanism: Mapping[str, Any], question: Mapping[str, Any]) -> Reservation | None:
+        """Pay, then wait for a place to read."""
+        reservation = Terms.pay(self, cost, mechanism=mechanism, question=question)
+        self.begin()
+        return reservation
 
     def settle(self, reservation: Reservation | None, answer: Answer) -> Answer:
         """Wait, then settle."""
@@ -163,30 +174,37 @@ class Desk:
 
         A refusal of the question itself is public and comes at once. Whatever fails once the run has begun is an `OnTick`.
         """
-        question = f"{dataset.account}\n{dataset.version}\n{json.dumps(asked.to_dict() | {'purpose': None})}"
-        with self._turns.take(question), ExitStack() as slot:
-            work = self._quote(dataset, asked, books=self._books, caller=caller)
-            if work.terms.account is not None and work.terms.account.closed is not None:
-                raise Conflict(
-                    "a closed dataset takes no more questions", repr(dataset.name), "Read the answers it gave."
-                )
+        work = self._quote(dataset, asked, books=self._books, caller=caller)
+        if work.terms.account is not None and work.terms.account.closed is not None:
+            raise Conflict("a closed dataset takes no more questions", repr(dataset.name), "Read the answers it gave.")
+        question = f"{dataset.account}\n{dataset.version}\n{json.dumps(work.question, sort_keys=True, default=str)}"
+        with self._turns.take(question), ExitStack() as place:
+            paid = False
+
+            def begin() -> None:
+                nonlocal paid
+                paid = True
+                place.enter_context(self._counting)
 
             def wait() -> None:
-                slot.close()  # the rows are counted: another question may read
+                place.close()  # the rows are counted: another question may read
                 self._sleep(max(0.0, self.next_tick() - self._now()))
 
             try:
-                slot.enter_context(self._counting)
-                on_tick: Quote[Any] = replace(work, terms=OnTheTick.of(work.terms, wait))
+                on_tick: Quote[Any] = replace(work, terms=OnTheTick.of(work.terms, begin=begin, wait=wait))
                 found: Release | GroupedRelease = on_tick.run(self._source(dataset))
-                return found
+                return without_names(found)
             except UnsettledError as error:
                 if not isinstance(error.release, Release | GroupedRelease):
                     raise
-                return error.release  # paid for in full, and the charge stays
-            except CutlineError as error:
-                shown = self._without_path(error, dataset)
-                raise OnTick(shown, visible_from=self.next_tick()) from None
+                return without_names(error.release)  # paid for in full, and the charge stays
+            except Exception as error:
+                visible_from = self.next_tick()
+                if paid:
+                    wait()  # within the turn, so that an equal question, which runs then, begins on the tick too
+                if not isinstance(error, CutlineError):
+                    raise
+                raise OnTick(self._without_path(error, dataset), visible_from=visible_from) from None
 
     def find(self, dataset: Dataset, asked: Asked, caller: Caller) -> int | None:
         """Return the entry of the books that holds the answer to a question, if there is one."""
@@ -226,7 +244,7 @@ class Desk:
         _check_listed("by", asked.by, described.groups)
         if asked.k is not None and not 1 <= asked.k <= LARGEST_K:
             raise ParameterError(f"k must be from 1 to {LARGEST_K}", f"k={asked.k}", "Try k=10.")
-        settings = self._config.sources[described.source]
+        settings = self._settings(dataset)
         ask: dict[str, Any] = {
             "user": described.user,
             "item": asked.item,
@@ -257,10 +275,23 @@ class Desk:
         parts = (error.rule, error.value, error.way_out)
         return type(error)(*(part.replace(path, name) if isinstance(path, str) else part for part in parts))
 
+    def _settings(self, dataset: Dataset) -> SourceSettings:
+        found = self._config.sources.get(dataset.description.source)
+        if found is None:
+            raise Conflict("the log of a dataset must be named in the settings", "", "Tell the operator.")
+        return found
+
     def _source(self, dataset: Dataset) -> Any:
-        settings = self._config.sources[dataset.description.source]
-        source = settings.open()
+        source = self._settings(dataset).open()
         return self._config.place(source) if isinstance(source, str) else source
+
+
+def without_names(answer: Release | GroupedRelease) -> Release | GroupedRelease:
+    """Return an answer whose account does not say who else asks, and how much: that is for its owner and reviewers."""
+    if answer.account is None or answer.entry is None:
+        return answer
+    shown = {**answer.account, "analysts": []}
+    return answer.with_account(shown, entry=answer.entry, repeated=answer.repeated_from is not None)
 
 
 def _key_of_price(dataset: Dataset, asked: Asked) -> tuple[str, Asked]:

@@ -12,14 +12,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from cutline.errors import CutlineError
 from cutline.service import tables
 from cutline.service.asking import Asked, Desk, OnTick
 from cutline.service.catalogue import Catalogue, Dataset
 from cutline.service.people import Caller, People
-from cutline.service.store import Store, no_such, plain
+from cutline.service.store import Conflict, Store, no_such, plain
 from cutline.service.turns import Turns
 
 UNEXPECTED = CutlineError(
@@ -31,6 +31,7 @@ _CUT_OFF = CutlineError(
     "the service stopped while the question ran", "", "The charge stays on the books. Asking again is a new question."
 )
 _THREADS = 2
+_MOST_WAITING = 100  # questions of one person, so that others have their turn
 
 
 class Jobs:
@@ -42,6 +43,7 @@ class Jobs:
 
     def submit(self, dataset: Dataset, asked: Asked, caller: Caller) -> str:
         """Write a question down, and return the job's id."""
+        waiting = select(func.count()).where(tables.jobs.c.person == caller.name, tables.jobs.c.state == "queued")
         number = secrets.token_hex(8)
         row = {
             "id": number,
@@ -54,6 +56,10 @@ class Jobs:
             "created": self._store.now(),
         }
         with self._store.writing() as connection:
+            if connection.scalar(waiting) >= _MOST_WAITING:
+                raise Conflict(
+                    f"one person has at most {_MOST_WAITING} questions waiting", "more", "Wait for some of them."
+                )
             connection.execute(insert(tables.jobs).values(**row))
         self._threads.submit(self._run, number)
         return number
@@ -86,14 +92,19 @@ class Jobs:
                 continue
             if not self._turns.is_free(row["id"]):  # another process runs it
                 continue
-            entry = None
-            caller, dataset, asked = self._read(row)
-            if caller is not None and dataset is not None:
-                entry = self._desk.find(dataset, asked, caller)
+            entry = self._find_answer(row)
             if entry is None:
                 self._end(row["id"], state="failed", problem=json.dumps(_CUT_OFF.to_dict()))
             else:
                 self._end(row["id"], state="done", entry=entry)
+
+    def _find_answer(self, row: dict[str, Any]) -> int | None:
+        """Return the entry of the answer to a job; None if there is none, or if the question can be asked no more."""
+        caller, dataset, asked = self._read(row)
+        try:
+            return None if caller is None or dataset is None else self._desk.find(dataset, asked, caller)
+        except CutlineError:  # one job must not keep the service from starting
+            return None
 
     def close(self) -> None:
         """Finish what runs, and leave what is queued for the next process."""

@@ -21,7 +21,7 @@ from cutline.ledger.database import Database
 from cutline.payment import read_record
 from cutline.privacy import Budget
 from cutline.release import Release
-from cutline.service.asking import Asked, Desk, Price
+from cutline.service.asking import Asked, Desk, Price, without_names
 from cutline.service.catalogue import Catalogue, Dataset, Description
 from cutline.service.certificates import Signer
 from cutline.service.config import Config
@@ -140,7 +140,7 @@ class Office:
             raise no_such("answer", str(number))
         read: Any = GroupedRelease if entry.answer.get("kind") == "table" else Release
         answer: Release | GroupedRelease = read_record(entry, read.from_record)
-        return entry, answer.with_account(self.books.show(entry.dataset).to_dict(), entry=entry.id)
+        return entry, without_names(answer.with_account(self.books.show(entry.dataset).to_dict(), entry=entry.id))
 
     def certify(self, dataset: Dataset, number: int) -> dict[str, Any]:
         """Return a signed certificate of an answer."""

@@ -1,0 +1,126 @@
+"""What a hostile reviewer got through with, once: each of these doors stood open, and stays shut."""
+
+import dataclasses
+import json
+import threading
+
+import pytest
+from sqlalchemy import insert
+
+from cutline.errors import EngineError
+from cutline.quote import TopWork
+from cutline.service import tables
+from cutline.service.asking import Asked, OnTick
+from cutline.service.jobs import _MOST_WAITING
+from cutline.service.people import Caller
+from cutline.service.store import Conflict
+
+from .conftest import DATASET
+
+ASK = "/api/v1/datasets/check-ins/releases"
+
+
+def test_a_question_is_on_the_books_before_it_waits_for_others_to_be_counted(office, at_desk, monkeypatch):
+    """Otherwise the time of its entry says, to the microsecond, when somebody else's rows were counted."""
+    desk, _, ann, found = at_desk
+    reserved, reserve = threading.Event(), office.books.reserve
+
+    def reserve_now(*given, **named):
+        reservation = reserve(*given, **named)
+        reserved.set()
+        return reservation
+
+    monkeypatch.setattr(office.books, "reserve", reserve_now)
+    places = [desk._counting.acquire(timeout=1) for _ in range(2)]  # others are counted, and go on for long
+    asked = threading.Thread(target=desk.answer, args=(found, Asked(item="venue", k=3), ann))
+    asked.start()
+    try:
+        assert reserved.wait(30)
+    finally:
+        for _ in places:
+            desk._counting.release()
+        asked.join()
+
+
+@pytest.mark.parametrize("error", [EngineError("an engine failed"), RuntimeError("a bug that quotes a row")])
+def test_what_fails_after_the_charge_waits_for_its_tick_within_its_turn(at_desk, monkeypatch, error):
+    """An equal question that waits runs as soon as the turn ends; its entry must not say when the first one failed."""
+    desk, clock, ann, found = at_desk
+    taken = []
+
+    def fail(*_):
+        clock.now += 0.5
+        raise error
+
+    take = desk._turns.take
+
+    def take_turn(key):
+        turn = take(key)
+        taken.append(turn)
+        return turn
+
+    monkeypatch.setattr(TopWork, "draw", fail)
+    monkeypatch.setattr(desk._turns, "take", take_turn)
+    with pytest.raises((OnTick, RuntimeError)) as held:
+        desk.answer(found, Asked(item="venue", k=3), ann)
+    assert (clock.slept, clock.now, len(taken)) == ([4.25], 105.0, 1)
+    if isinstance(error, EngineError):
+        assert held.value.visible_from == 105.0
+
+
+def test_one_question_in_other_words_takes_the_same_turn(at_desk, monkeypatch):
+    desk, _, ann, found = at_desk
+    keys, take = [], desk._turns.take
+    monkeypatch.setattr(desk._turns, "take", lambda key: keys.append(key) or take(key))
+    for share in (None, "1/10", "10%", "0.1"):
+        desk.answer(found, Asked(item="venue", k=3, share=share), ann)
+    assert len(keys) == 4
+    assert len(set(keys)) == 1
+
+
+def test_an_answer_does_not_tell_analysts_who_else_asks(client, sign_in, office, dataset):
+    told = [client.post(ASK, json={"item": "venue", "k": 3}, headers=sign_in("analyst")).text]
+    owner = sign_in("owner")
+    office.people.invite("bob", "analyst")
+    client.post("/api/v1/datasets/check-ins/grants", json={"person": "bob", "role": "analyst"}, headers=owner)
+    bob = {**owner, "cookie": f"cutline_session={office.people.open_session('bob')}"}
+    told += [client.post(ASK, json={"item": "venue", "k": 3}, headers=bob).text]
+    places = (f"{ASK}/1", f"{ASK}/1?form=record", f"{ASK}/1/certificate", "/datasets/check-ins/answers/1.json")
+    told += [client.get(place, headers=bob).text for place in places]
+    assert all(len(text) > 500 and '"ann"' not in text for text in told)
+
+
+@pytest.fixture
+def cut_off(office, dataset):
+    """A job that a crash cut off; what it asked can be asked no more."""
+    asked = Asked(item="venue", k=3, filter="an old filter").to_dict()
+    row = {"id": "1", "dataset": "check-ins", "account": "check-ins:2024", "version": "2024-06", "person": "ann"}
+    row |= {"question": json.dumps(asked), "state": "running", "created": office.store.now()}
+    with office.store.writing() as connection:
+        connection.execute(insert(tables.jobs).values(**row))
+    return Caller(person=office.people.find("ann"))
+
+
+def test_a_job_that_can_be_looked_up_no_more_does_not_keep_the_service_from_starting(office, cut_off):
+    office.jobs.resume()
+    with office.store.reading() as connection:
+        assert connection.execute(tables.jobs.select()).one().state == "failed"
+
+
+def test_a_log_that_the_settings_name_no_more_is_a_refusal(client, sign_in, office, dataset, monkeypatch):
+    monkeypatch.setattr(office.desk, "_config", dataclasses.replace(office.config, sources={}))
+    answers = [client.post(ASK, json={"item": "venue"}, headers=sign_in("analyst"))]
+    answers += [client.post("/datasets/check-ins/price", data={"k": "3"}, headers=sign_in("analyst"))]
+    assert [answer.status_code for answer in answers] == [409, 409]
+
+
+def test_one_person_does_not_fill_the_queue(client, sign_in, office, monkeypatch):
+    monkeypatch.setattr(office.jobs, "_run", lambda number: None)
+    client.post("/api/v1/datasets", json=DATASET | {"answers": "later"}, headers=sign_in("owner"))
+    sign_in("analyst")
+    ann = Caller(person=office.people.find("ann"))
+    found = office.catalogue.find(Caller(person=office.people.find("olga")), "check-ins")
+    for _ in range(_MOST_WAITING):
+        office.jobs.submit(found, Asked(item="venue"), ann)
+    with pytest.raises(Conflict, match="at most 100 questions"):
+        office.jobs.submit(found, Asked(item="venue"), ann)
