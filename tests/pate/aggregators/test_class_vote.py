@@ -95,6 +95,13 @@ def test_it_is_right_more_often_than_its_rivals_at_equal_epsilon():
         assert ours.law(votes)[winner] > 1.1 * theirs.law(votes)[winner]
 
 
+@pytest.mark.parametrize(("epsilon", "teachers", "classes"), [(20.0, 5, 5), (60.0, 3, 3), (0.01, 2, 2)])
+def test_budgets_far_from_the_usual_have_tables(epsilon, teachers, classes):
+    """Of few votes and a large epsilon lighter classes stand at the bound exactly, and the cost jumps with what is aimed at."""
+    vote = ClassVote.calibrate(Budget(epsilon=epsilon, delta=1e-5), teachers=teachers, labels=classes)
+    assert 0.6 * epsilon < vote.cost.epsilon(1e-5) <= epsilon
+
+
 def test_impossible_votes_are_none():
     vote = ClassVote.calibrate(BUDGET, teachers=20, labels=3)
     assert set(vote.law(np.array([20, 20, 0])).values()) == {1 / 3}

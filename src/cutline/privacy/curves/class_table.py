@@ -31,6 +31,9 @@ _ROUND_UP = 1 + 1e-12
 _TINY = 1e-6
 _ROUNDS = 60
 _UNSPENT = 1e-7  # of the cost that a table is built for
+_LENIENT = (
+    1 + 1e-10
+)  # a step may cost so much more while a table is built: lighter classes can stand at the bound exactly
 
 
 @register
@@ -82,14 +85,21 @@ class ClassTable:
         order, rdp = check_order(order), check_positive("rdp", rdp)
         _check_votes(check_whole("votes", votes))
         aim, best = rdp * (1 - _UNSPENT / 4), None
+        low, high = 0.0, math.inf  # what was aimed at and fits, and what does not: the cost can jump in between
         for _ in range(_ROUNDS):
             table = cls(weights=_rise(order, aim, votes, classes, moved, haste), classes=classes, moved=moved)
             found = table.rdp(order)
             if found <= rdp:
-                best = table
+                best, low = table, aim
                 if found >= rdp * (1 - _UNSPENT) or found == 0:
                     break
+            else:
+                high = aim
+            if high <= low * (1 + _UNSPENT):
+                break
             aim *= (1 - _UNSPENT / 4) * rdp / found
+            if not low < aim < high:
+                aim = math.sqrt(low * high) if low else high / 2
         if best is None:
             raise ParameterError("a table must fit the cost it is for", f"rdp={rdp:.3g}", "Lower the order.")
         return best
@@ -266,8 +276,10 @@ def _largest_step(
             falls = Moves(new, lower, old, upper, floor, floor + most)
             rises = Moves(old, upper, new, lower, floor, floor + most)
             moves = Moves(*map(np.concatenate, zip(moves, falls, rises, strict=True)))
-        return float(divergence(moves, order).max()) - rdp
+        return float(divergence(moves, order).max()) - rdp * _LENIENT
 
+    if excess(0.0) >= 0:
+        return 0.0
     high = min(2 * max(near, 1e-9), most_step)
     while excess(high) <= 0:
         if high >= most_step:
