@@ -106,12 +106,21 @@ def test_counts_of_another_kind_are_refused_before_anything_is_drawn():
         {"mechanism": "test-first", "max_items_per_user": 5, "k": 3},
         {"max_items_per_user": 5, "candidates": ["a"]},
         {"max_items_per_user": 0},
-        {"max_items_per_user": 5, "counts": True},
+        {"max_items_per_user": 5, "counts": "all"},
+        {"max_items_per_user": 5, "vote_parts": 3},
     ],
 )
 def test_public_mistakes_are_refused(wrong):
     with pytest.raises(CutlineError):
         cutline.quote(**wrong)
+
+
+def test_counts_of_what_goes_out_are_of_all_users_unless_others_are_asked_for():
+    full, kept = {"a": 9000, "b": 8000, "c": 2}, {"a": 900, "b": 800, "c": 1}
+    for counts, true in ((True, full), ("bounded", kept)):
+        release = cutline.quote(max_items_per_user=5, counts=counts, rng=SeededSource(2)).run((full, kept))
+        assert release.items == {"a", "b"}
+        assert all(abs(release.counts[item] - true[item]) < 6 * release.count_error.deviation < 200 for item in "ab")
 
 
 def test_a_step_is_made_of_whole_numbers_and_a_stability_table():
