@@ -7,7 +7,8 @@ import threading
 import pytest
 from sqlalchemy import insert
 
-from cutline.errors import EngineError
+from cutline.errors import EngineError, LedgerUnavailable
+from cutline.privacy import Budget
 from cutline.quote import TopWork
 from cutline.service import tables
 from cutline.service.asking import Asked, OnTick
@@ -124,3 +125,105 @@ def test_one_person_does_not_fill_the_queue(client, sign_in, office, monkeypatch
         office.jobs.submit(found, Asked(item="venue"), ann)
     with pytest.raises(Conflict, match="at most 100 questions"):
         office.jobs.submit(found, Asked(item="venue"), ann)
+
+
+PERIOD = {"period": "2027", "budget": {"epsilon": 1.0, "questions": 10}}
+
+
+def test_nobody_opens_an_account_under_the_name_of_somebody_else_s_dataset(client, sign_in, office, dataset):
+    office.people.invite("otto", "owner")
+    otto = {**sign_in("owner"), "cookie": f"cutline_session={office.people.open_session('otto')}"}
+    assert client.post("/api/v1/datasets", json=DATASET | PERIOD, headers=otto).status_code == 409
+    assert office.books.datasets() == ["check-ins:2024"]
+    opened = client.post("/api/v1/datasets/check-ins/periods", json=PERIOD, headers=sign_in("owner"))
+    assert opened.status_code == 201
+
+
+@pytest.mark.parametrize("different", [{}, {"epsilon": 2.0}])
+def test_what_a_crash_left_of_a_registration_is_taken_up_if_it_is_the_same(client, sign_in, office, different):
+    owner = sign_in("owner")
+    budget = Budget(epsilon=4.0, delta=1e-6, releases=10)
+    office.books.create("check-ins:2024", budget=budget, owner="olga", unit="user_id", analysts=["olga"])
+    body = DATASET | {"budget": DATASET["budget"] | different}
+    assert client.post("/api/v1/datasets", json=body, headers=owner).status_code == (409 if different else 201)
+
+
+def test_an_account_that_is_somebody_s_is_not_taken_up(client, sign_in, office, dataset):
+    period = {"period": "2024", "budget": DATASET["budget"]}
+    assert client.post("/api/v1/datasets/check-ins/periods", json=period, headers=sign_in("owner")).status_code == 409
+
+
+def test_a_period_pays_when_those_who_may_ask_can_ask(client, sign_in, office, dataset, monkeypatch):
+    def crash(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(office.books, "allow", crash)
+    client.post("/api/v1/datasets/check-ins/periods", json=PERIOD, headers=sign_in("owner"))
+    assert client.get("/api/v1/datasets/check-ins", headers=sign_in("owner")).json()["period"] == "2024"
+    monkeypatch.undo()
+    client.post("/api/v1/datasets/check-ins/periods", json=PERIOD, headers=sign_in("owner"))
+    asked = client.post(ASK, json={"item": "venue", "k": 3}, headers=sign_in("analyst"))
+    assert (asked.status_code, asked.json()["ledger"]["dataset"]) == (200, "check-ins:2027")
+
+
+def test_what_is_closed_stays_closed(client, sign_in, office, dataset):
+    owner, stale = sign_in("owner"), office.catalogue.find(Caller(person=office.people.find("olga")), "check-ins")
+    assert client.post("/api/v1/datasets/check-ins/periods", json=PERIOD, headers=owner).status_code == 201
+    office.catalogue.close(stale)  # was read before the second period
+    assert [office.books.show(f"check-ins:{period}").state for period in ("2024", "2027")] == ["closed", "closed"]
+    again = client.post("/api/v1/datasets/check-ins/periods", json=PERIOD | {"period": "2028"}, headers=owner)
+    assert again.status_code == 409
+
+
+def give(client, owner, **grant):
+    given = {"person": "ann", "role": "analyst"} | grant
+    return client.post("/api/v1/datasets/check-ins/grants", json=given, headers=owner)
+
+
+def left(client, analyst):
+    return client.get("/api/v1/datasets/check-ins", headers=analyst).json()["questions_left"]
+
+
+def wish(client, analyst, **wished):
+    made = client.post("/api/v1/datasets/check-ins/requests", json={"wish": "more"} | wished, headers=analyst)
+    return f"/api/v1/datasets/check-ins/requests/{made.json()['id']}"
+
+
+def test_a_share_is_what_the_last_grant_says_in_this_period_and_the_next(client, sign_in, office, dataset):
+    owner, analyst = sign_in("owner"), sign_in("analyst")
+    give(client, owner, share="1/5")
+    assert left(client, analyst) == {"left": 2, "of": 2}
+    assert client.post(wish(client, analyst), json={"approve": True}, headers=owner).status_code == 200
+    assert left(client, analyst) == {"left": 2, "of": 2}  # no share was asked for, and none is lifted
+    client.post("/api/v1/datasets/check-ins/periods", json=PERIOD, headers=owner)
+    assert left(client, analyst) == {"left": 2, "of": 2}
+    give(client, owner)
+    assert left(client, analyst) == {"left": 10, "of": 10}
+
+
+def test_approving_gives_no_access_back_that_was_taken_away(client, sign_in, office, dataset):
+    owner, analyst = sign_in("owner"), sign_in("analyst")
+    wished = wish(client, analyst, share="1/2")
+    client.delete("/api/v1/datasets/check-ins/grants/ann", headers=owner)
+    assert client.post(wished, json={"approve": True}, headers=owner).status_code == 409
+    assert client.get("/api/v1/datasets/check-ins", headers=analyst).status_code == 404
+    assert client.post(wished, json={"approve": False}, headers=owner).status_code == 200
+
+
+def test_a_request_is_decided_once_and_only_if_the_books_were_told(client, sign_in, office, dataset, monkeypatch):
+    owner, wished = sign_in("owner"), wish(client, sign_in("analyst"), share="1/2")
+
+    def fail(*_, **__):
+        raise LedgerUnavailable("the books must answer")
+
+    monkeypatch.setattr(office.books, "allow", fail)
+    assert client.post(wished, json={"approve": True}, headers=owner).status_code == 503
+    monkeypatch.undo()
+    codes = [client.post(wished, json={"approve": answer}, headers=owner).status_code for answer in (True, False)]
+    assert codes == [200, 409]
+
+
+def test_a_column_that_is_not_there_is_the_owner_s_mistake_and_no_failure(client, sign_in):
+    refused = client.post("/api/v1/datasets", json=DATASET | {"user": "nobody"}, headers=sign_in("owner"))
+    assert refused.status_code == 422
+    assert "column" in refused.json()["rule"]

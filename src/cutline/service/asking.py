@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from cutline.errors import CutlineError, ParameterError, UnsettledError
+from cutline.errors import CutlineError, ParameterError, SourceError, UnsettledError
 from cutline.grouped import GroupedRelease
 from cutline.ledger import Account, Ledger, Reservation
 from cutline.payment import Answer, Terms
@@ -167,7 +167,10 @@ class Desk:
             try:
                 work.bind(self._source(dataset))
             except CutlineError as error:
-                raise self._without_path(error, dataset) from None
+                refused = self._without_path(error, dataset)
+                if isinstance(error, SourceError):  # of what the owner wrote, not of a log that was there
+                    refused = ParameterError(refused.rule, refused.value, refused.way_out)
+                raise refused from None
 
     def answer(self, dataset: Dataset, asked: Asked, caller: Caller) -> Release | GroupedRelease:
         """Pay, count, draw, settle on the tick, and return the answer.

@@ -121,10 +121,11 @@ class Catalogue:
                 "a dataset's name has 1 to 63 of a-z, 0-9 and -", repr(name)[:80], "Try one like check-ins."
             )
         version = _check_version("version", version)
+        with self._store.reading() as connection:  # before an account is opened under somebody else's name
+            _refuse_taken(connection, name)
         account = self._open_account(name, period, description, budget=budget, owner=caller.name)
         with self._store.writing() as connection:
-            if connection.execute(select(tables.datasets).where(tables.datasets.c.name == name)).first() is not None:
-                raise Conflict("a dataset is registered once", repr(name), "Take another name, or open a period of it.")
+            _refuse_taken(connection, name)
             now = self._store.now()
             row = {"name": name, "owner": caller.name, "description": json.dumps(description.to_dict()), "created": now}
             connection.execute(insert(tables.datasets).values(**row))
@@ -171,12 +172,16 @@ class Catalogue:
 
     def open_period(self, dataset: Dataset, period: str, budget: Budget) -> str:
         """Open another account for the same people: what was spent before stays spent, and the sums add up."""
+        if self._books.show(dataset.account).closed is not None:
+            raise Conflict(
+                "a closed dataset takes no more questions", repr(dataset.name), "Register it under a new name."
+            )
         account = self._open_account(dataset.name, period, dataset.description, budget=budget, owner=dataset.owner)
-        with self._store.writing() as connection:
-            _append(connection, tables.periods, dataset.name, account, self._store.now())
         for grant in self.grants(dataset):
             if grant.role == "analyst":
                 self._allow(account, grant)
+        with self._store.writing() as connection:  # last: whoever may ask can ask as soon as this account pays
+            _append(connection, tables.periods, dataset.name, account, self._store.now())
         return account
 
     def accounts(self, dataset: Dataset) -> list[Account]:
@@ -244,23 +249,36 @@ class Catalogue:
     def decide(self, dataset: Dataset, number: str, *, approve: bool) -> None:
         """Approve a request, which widens the analyst's share, or decline it; either way once."""
         where = (tables.requests.c.dataset == dataset.name, tables.requests.c.id == number)
-        with self._store.reading() as connection:
-            row = connection.execute(select(tables.requests).where(*where)).first()
-        if row is None:
-            raise no_such("request", number)
-        if row.state != "open":
-            raise Conflict("a request is decided once", row.state, "Ask the analyst for another.")
-        if approve:
-            before = next((grant for grant in self.grants(dataset) if grant.person == row.person), None)
-            ends = None if before is None or before.expires is None else dt.datetime.fromisoformat(before.expires)
-            self.grant(dataset, row.person, role="analyst", share=row.share, expires=ends and ends.date())
-        state = "approved" if approve else "declined"
+        state = {"state": "approved" if approve else "declined", "decided": self._store.now()}
         with self._store.writing() as connection:
-            connection.execute(update(tables.requests).where(*where).values(state=state, decided=self._store.now()))
+            row = connection.execute(select(tables.requests).where(*where)).first()
+            if row is None:
+                raise no_such("request", number)
+            if row.state != "open":
+                raise Conflict("a request is decided once", row.state, "Ask the analyst for another.")
+            before = connection.execute(
+                _of_dataset(tables.grants, dataset.name).where(tables.grants.c.person == row.person)
+            ).first()
+            if approve and before is None:
+                raise Conflict(
+                    "a request is of somebody who has access", repr(row.person), "Give access anew, or decline."
+                )
+            connection.execute(update(tables.requests).where(*where).values(**state))
+        if approve and before is not None:
+            ends = None if before.expires is None else dt.datetime.fromisoformat(before.expires).date()
+            share = before.share if row.share is None else row.share
+            try:
+                self.grant(dataset, row.person, role="analyst", share=share, expires=ends)
+            except CutlineError:  # the books do not answer, say: it is not decided then
+                with self._store.writing() as connection:
+                    connection.execute(update(tables.requests).where(*where).values(state="open", decided=None))
+                raise
 
     def close(self, dataset: Dataset) -> None:
         """Refuse every further question to all periods, for ever."""
-        for account in dataset.accounts:
+        with self._store.reading() as connection:
+            accounts = _read_dataset(connection, dataset.name).accounts
+        for account in accounts:
             self._books.close(account)
 
     def _visible(self, connection: Connection, caller: Caller) -> set[str]:
@@ -276,15 +294,30 @@ class Catalogue:
         try:
             self._books.create(account, budget=budget, owner=owner, unit=description.user, analysts=[owner])
         except DatasetError:
-            raise Conflict(
-                "a period is opened once, and its budget is fixed", repr(account), "Take another name."
-            ) from None
+            if not self._was_cut_off(account, budget=budget, owner=owner, unit=description.user):
+                raise Conflict(
+                    "a period is opened once, and its budget is fixed", repr(account), "Take another name."
+                ) from None
         return account
+
+    def _was_cut_off(self, account: str, *, budget: Budget, owner: str, unit: str) -> bool:
+        """Say whether a crash left just this account, unused and part of no dataset, when it was opened before."""
+        found = self._books.show(account)
+        same = (found.budget, found.owner, found.unit, found.entries, found.closed) == (budget, owner, unit, 0, None)
+        with self._store.reading() as connection:
+            used = connection.execute(select(tables.periods).where(tables.periods.c.name == account)).first()
+        return same and used is None
 
     def _allow(self, account: str, grant: Grant) -> None:
         self._books.allow(account, grant.person)
-        if grant.share is not None:
-            self._books.limit(account, grant.person, share=float(parse_share(grant.share)))
+        limited = any(one.name == grant.person and one.limits for one in self._books.show(account).analysts)
+        if grant.share is not None or limited:  # without a share, an earlier limit is lifted
+            self._books.limit(account, grant.person, share=parse_share(grant.share or 1))
+
+
+def _refuse_taken(connection: Connection, name: str) -> None:
+    if connection.execute(select(tables.datasets).where(tables.datasets.c.name == name)).first() is not None:
+        raise Conflict("a dataset is registered once", repr(name), "Take another name, or open a period of it.")
 
 
 def _check_version(what: str, name: str) -> str:

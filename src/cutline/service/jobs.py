@@ -56,7 +56,7 @@ class Jobs:
             "created": self._store.now(),
         }
         with self._store.writing() as connection:
-            if connection.scalar(waiting) >= _MOST_WAITING:
+            if connection.execute(waiting).scalar_one() >= _MOST_WAITING:
                 raise Conflict(
                     f"one person has at most {_MOST_WAITING} questions waiting", "more", "Wait for some of them."
                 )
