@@ -207,6 +207,7 @@ def test_the_same_figure_in_a_terminal():
     plain = shown(release_of(CLIFF))
     assert "• castle" in plain
     assert "90 % at a gap of" in plain
+    assert max(map(len, plain.splitlines())) <= 80
     assert "museum\\x1b" in plain  # shown, not obeyed
     table = shown(table_of())
     assert next(line for line in table.splitlines() if not line.startswith(" ")) == "mon"

@@ -1,6 +1,7 @@
 """What only a process of its own can show: what is loaded, which stream is written, how it ends."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -73,6 +74,11 @@ def test_a_poor_terminal_loses_no_release(write_log):
     done = command(*options, env={"PYTHONIOENCODING": "ascii", "PATH": ""})
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Caf\\xe9 \\u6771\\u4eac" in done.stdout
+    drawn = command(
+        *options, "--choose", "em", "--counts", "--plot", "-", env={"PYTHONIOENCODING": "ascii", "PATH": ""}
+    )
+    assert (drawn.returncode, drawn.stderr) == (0, b"")
+    assert re.search(rb"\n\S+ \S+ +\|#+-* [\d,]+ \+- \d+\n-+ the top ends here", drawn.stdout)
 
 
 def test_a_closed_pipe_is_no_accident(checkins):

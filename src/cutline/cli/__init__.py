@@ -1,11 +1,12 @@
 r"""The command line: parses, calls the library, prints. It holds no logic of its own.
 
 Results go to standard output, talk and progress to standard error. Exit 0: done (a withheld release is done); 1: refused or
-failed; 2: wrong usage; 130: interrupted.
+failed; 2: wrong usage; 3: done, but not what --require asked; 130: interrupted.
 """
 
 from __future__ import annotations
 
+import codecs
 import sys
 from typing import Annotated
 
@@ -30,6 +31,11 @@ from cutline.cli.verify import verify
 from cutline.errors import CutlineError
 
 __all__ = ["app", "main"]
+
+# How the signs that answers and figures are made of are typed where a terminal has no others.
+_TYPED = {"±": "+-", "…": "...", "•": "*", "│": "|", "─": "-", "░": "-"} | dict(
+    zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)
+)
 
 app = typer.Typer(
     name="cutline",
@@ -70,12 +76,21 @@ def _options(
     pass
 
 
+def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return what a poor terminal shows of what it cannot: signs of ours as they were typed before, else the number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    first, end = error.object[error.start], error.start + 1
+    return _TYPED.get(first) or first.encode("ascii", "backslashreplace").decode(), end
+
+
 def main() -> None:
     """Run the command line."""
+    codecs.register_error("cutline-spell", _spell)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows its number; the release is not lost over it.
+        # The release is not lost over a character that a terminal cannot show.
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="cutline-spell")
     with checked_streams():
         try:
             app(prog_name="cutline")

@@ -22,7 +22,7 @@ def print_figure(console: Console, answer: Paid) -> None:
                 console, [printable(group), *(f"  {line}" for line in _release_lines(release, console.width - 2)), ""]
             )
     elif isinstance(answer, Release):
-        _print_lines(console, [*_release_lines(answer, console.width), *_curve_lines(answer), ""])
+        _print_lines(console, [*_release_lines(answer, console.width), *_curve_lines(answer, console.width), ""])
 
 
 def _release_lines(release: Release, width: int) -> list[str]:
@@ -59,15 +59,18 @@ def _bars(release: Release, names: list[str], width: int) -> list[str]:
     return lines
 
 
-def _curve_lines(release: Release) -> list[str]:
-    """Return the chance of a release against the size of a lone gap, as one line, if it is known."""
+def _curve_lines(release: Release, width: int) -> list[str]:
+    """Return the chance of a release against the size of a lone gap, as one line of bars, if it is known."""
     curve = None if release.counts else gap_chance(release)
     if curve is None:
         return []
-    heights = [_HEIGHTS[min(len(_HEIGHTS) - 1, int(chance * len(_HEIGHTS)))] for chance in curve.chances[::3]]
+    first, last = f"{curve.gaps[0]:,} ", f" {curve.gaps[-1]:,} users"
+    step = max(1, -(-len(curve.chances) // max(10, min(width, 80) - len(first + last))))
+    heights = [_HEIGHTS[min(len(_HEIGHTS) - 1, int(chance * len(_HEIGHTS)))] for chance in curve.chances[::step]]
     return [
         "",
-        f"chance to release, by the gap under the set (public): {curve.gaps[0]} {''.join(heights)} {curve.gaps[-1]:,} users",
+        "chance that exactly this set goes out, by the gap under it (public):",
+        f"{first}{''.join(heights)}{last}",
         f"90 % at a gap of {curve.needed:,}",
     ]
 
