@@ -159,6 +159,7 @@ def _wrong() -> dict[str, dict[str, Subject]]:
     limited, free, steep = _optimal(adds, limit=1), _optimal(replaces), _optimal(replaces, rdp=3.0)
     majority = StableMajority(table=_STABILITY, **replaces)
     one_count = "add-remove sensitivity under replace"
+    single = make_panel(4, 1, Adjacency.REPLACE)
     return {
         OptimalVote.name: {
             "a middle that follows the ballots that came": WanderingMiddle(subject=limited),
@@ -166,11 +167,22 @@ def _wrong() -> dict[str, dict[str, Subject]]:
             "table rounded to 1": _rounded(steep, near=0.05),
             "a limit of 1 charged once under replace": UnderReplace(subject=OnBallots(subject=limited)),
             "ballots beyond the limit": charged(free, _optimal(replaces, limit=1)),
-            "all labels charged as one": charged(free, _optimal(make_panel(4, 1, Adjacency.REPLACE))),
+            "all labels charged as one": charged(free, _optimal(single)),
         },
         StableTopKVote.name: {
             "the paper's constants under replace": under_replace(StableTopKVote.name, " em"),
             "the paper's constants under replace, argmax": under_replace(StableTopKVote.name, " argmax"),
+        },
+        PateGaussian.name: {
+            "all labels charged as one": charged(
+                PateGaussian(sigma=_SIGMA, **replaces), PateGaussian(sigma=_SIGMA, **single)
+            ),
+        },
+        BinaryVote.name: {
+            "all labels charged as one": charged(
+                BinaryVote(sigma=_SIGMA, **replaces), BinaryVote(sigma=_SIGMA, **single)
+            ),
+            "a limit of 1 charged once under replace": under_replace(BinaryVote.name, " limit 1"),
         },
         # A ballot that is replaced moves two counts, or two winners, where one that joins or leaves moves one.
         PateTau.name: {one_count: under_replace(PateTau.name, " limit 1")},
