@@ -93,7 +93,7 @@ def test_each_room_does_its_own_part_of_the_way(calls):
 
 def test_the_way_through_the_house_is_short(calls):
     files = {file for file, _ in calls}
-    assert len(files) <= 40, sorted(files)
+    assert len(files) <= 40, " ".join(sorted(files))
 
 
 def modules():
@@ -179,5 +179,6 @@ def test_the_house_stays_small():
     # 32,000 with what people read: plans for an epsilon, pages for reviewers, next steps, networks as teachers.
     # 34,000 with answers as tables, figures of any script and in a terminal, and lists of every form.
     # 38,000 with the service: its office, its REST interface and its pages.
-    assert sum(lines.values()) <= 38_000
+    # 40,000 with signing in through a provider, turns over processes, and pages that show what a question would find.
+    assert sum(lines.values()) <= 40_000
     assert max(lines.values()) <= 400, max(lines, key=lines.get)

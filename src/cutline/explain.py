@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutline.errors import SourceError, printable
-from cutline.privacy.rounding import digits_up
+from cutline.rounding import digits_up
 from cutline.version import __version__
 
 _STATED = re.compile(r"\(([0-9.e+-]+), ([0-9.e+-]+)\)-DP")

@@ -26,7 +26,7 @@ from cutline.histogram import Item, item_key
 from cutline.notebook import Shown, Tabular
 from cutline.outcome import Items, NextStep, Outcome, Status, advise, explain_status
 from cutline.privacy import Budget, Cost
-from cutline.privacy.rounding import digits_up
+from cutline.rounding import digits_up
 from cutline.version import __version__
 
 _NAMED = ("max_k", "k", "choose", "max_items_per_user")  # parameters that the sentence of a release names

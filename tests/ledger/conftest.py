@@ -7,7 +7,7 @@ import pytest
 
 from cutline.ledger import Ledger
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6, releases=10)
 FILTER = BUDGET.filter(order=16.0, delta_share=0.25)

@@ -12,7 +12,7 @@ import math
 from cutline.errors import ParameterError
 from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import Concentrated, Curve
-from cutline.privacy.rounding import sum_up
+from cutline.rounding import sum_up
 
 _MOST_SPLITS = 2000
 

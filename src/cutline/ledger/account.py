@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 from cutline.errors import BudgetError
 from cutline.notebook import Shown
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.rounding import digits_up, fraction_down, fraction_up
+from cutline.rounding import digits_up, fraction_down, fraction_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

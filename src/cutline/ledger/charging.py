@@ -19,8 +19,8 @@ from cutline.ledger.account import Account, Reservation, Sums, charge
 from cutline.ledger.chain import OpenAccount, digest
 from cutline.privacy import Adjacency, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_number
-from cutline.privacy.rounding import digits_up, fraction_down
 from cutline.privacy.rules.rdp import epsilon_from_rdp, rdp_within
+from cutline.rounding import digits_up, fraction_down
 from cutline.version import __version__
 
 

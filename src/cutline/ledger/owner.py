@@ -34,7 +34,7 @@ from cutline.ledger.chain import (
 )
 from cutline.ledger.database import BACKUP, Database
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.version import __version__
 
 

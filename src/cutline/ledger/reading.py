@@ -20,7 +20,7 @@ from cutline.errors import DatasetError, ParameterError, SchemaError, shortened
 from cutline.ledger import tables
 from cutline.ledger.account import Account, Analyst, Entry, Note, Sums
 from cutline.privacy import Adjacency, Budget, Cost, Filter
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 2000

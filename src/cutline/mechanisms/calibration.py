@@ -23,9 +23,9 @@ from cutline.mechanisms.base import Mechanism
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_number, check_order, check_positive
 from cutline.privacy.curves.bounded_range import approximate_rdp
-from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp_within
 from cutline.privacy.rules.registry import RULES
+from cutline.rounding import fraction_down
 
 INSIDE = 1 - 1e-9  # room for what curves and conversions round up, and for a search over orders that stops nearby
 SUCCESS = 0.9  # of the one-gap number

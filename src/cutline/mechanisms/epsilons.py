@@ -18,7 +18,7 @@ from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.expectations import NOTHING, Expectation, Trial
 from cutline.privacy import Budget
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import digits_up
+from cutline.rounding import digits_up
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # tried unless the caller says
 SMALLEST, LARGEST = 0.01, 64.0  # between which an epsilon is searched

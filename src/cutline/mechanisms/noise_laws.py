@@ -24,7 +24,7 @@ from flint import arb, arb_poly, fmpq, fmpz
 
 from cutline.arrays import FloatArray
 from cutline.errors import LawTooLarge
-from cutline.precision import working_precision
+from cutline.rounding import working_precision
 
 _MOST_CHOICES = 4000
 _OUT_OF_SIGHT = 80.0  # standard deviations: the chance to win from so far below is 0 in float64

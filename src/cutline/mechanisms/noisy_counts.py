@@ -17,10 +17,10 @@ from cutline.histogram import BoundedHistogram, Histogram, Item, OpenHistogram, 
 from cutline.mechanisms.base import Mechanism
 from cutline.mechanisms.calibration import INSIDE, check_limits
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Gaussian, largest
-from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.rdp import best_order, rdp
 from cutline.ranking import Ranked
 from cutline.release import Release
+from cutline.rounding import fraction_down
 from cutline.sampling import Source, resolve
 from cutline.sampling.noise import check_sigma, discrete_gaussian
 

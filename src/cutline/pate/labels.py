@@ -13,8 +13,8 @@ import numpy.typing as npt
 from cutline.arrays import Int8Array
 from cutline.outcome import Status
 from cutline.privacy import Adjacency, Budget, Cost
-from cutline.privacy.rounding import digits_up
 from cutline.release import Paid, describe_cost
+from cutline.rounding import digits_up
 
 LabelRow: TypeAlias = tuple[int | None, ...]  # the labels of one query: 1, 0, or None where it was not answered
 LabelLaw: TypeAlias = Mapping[LabelRow, float]

@@ -13,7 +13,7 @@ from cutline.privacy.curves.gaussian import ZCDP, Gaussian, NoisyMaxGaussian
 from cutline.privacy.curves.gaussian_bit import GaussianBit
 from cutline.privacy.curves.pure import OneOrder, Pure
 from cutline.privacy.curves.weighted_table import WeightedTable
-from cutline.privacy.rounding import largest
+from cutline.rounding import largest
 
 __all__ = [
     "ZCDP",

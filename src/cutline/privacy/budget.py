@@ -14,9 +14,9 @@ from fractions import Fraction
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.cost import Cost
 from cutline.privacy.curves.base import check_number, check_order, check_whole, hold
-from cutline.privacy.rounding import fraction_down, sum_up
 from cutline.privacy.rules.rdp import rdp_within
 from cutline.privacy.rules.registry import PLANNED_RULES, RULES
+from cutline.rounding import fraction_down, sum_up
 
 _NEAR = 1.2  # how far the Rényi rule may be above the epsilon that a planned rule proves
 

@@ -19,9 +19,9 @@ import numpy as np
 from cutline.errors import AdjacencyError, ParameterError, shortened
 from cutline.privacy.adjacency import Adjacency
 from cutline.privacy.curves.base import Curve, Use, check_probability, curve_from_dict, curve_to_dict
-from cutline.privacy.rounding import sum_up
 from cutline.privacy.rules.rdp import best_order, epsilon_from_rdp
 from cutline.privacy.rules.registry import RULES
+from cutline.rounding import sum_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray
 from cutline.errors import ParameterError
-from cutline.precision import working_precision
+from cutline.rounding import working_precision
 from cutline.sampling.draws import WORD_BITS, settle
 from cutline.sampling.source import Source, resolve
 

@@ -31,7 +31,7 @@ from flint import arb, fmpq, fmpz
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.precision import working_precision
+from cutline.rounding import working_precision
 from cutline.sampling.source import Source, resolve
 
 Enclose: TypeAlias = Callable[[int, int], Sequence[Any]]

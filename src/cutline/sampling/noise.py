@@ -27,7 +27,7 @@ from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.precision import working_precision
+from cutline.rounding import working_precision
 from cutline.sampling.draws import WORD_BITS, bernoulli, bernoulli_real, enclose_rational, integers_below
 from cutline.sampling.source import Source, resolve
 from cutline.sampling.weights import check_scores

@@ -17,7 +17,7 @@ from flint import arb
 
 from cutline.arrays import FloatArray, IntArray, WordArray
 from cutline.errors import ParameterError
-from cutline.precision import working_precision
+from cutline.rounding import working_precision
 from cutline.sampling.draws import WORD_BITS, enclose_rational
 from cutline.sampling.source import Source, resolve
 

@@ -22,8 +22,8 @@ from cutline.mechanisms.adaptive.stable_top_k_calibration import calibrate_parts
 from cutline.mechanisms.calibration import INSIDE, SUCCESS, check_limits, largest_pure, largest_step, split_evenly
 from cutline.mechanisms.one_gap import smallest
 from cutline.privacy import Adjacency, Budget, Filter, Pure
-from cutline.privacy.rounding import fraction_down, sum_up
 from cutline.privacy.rules.rdp import best_order, remaining_delta
+from cutline.rounding import fraction_down, sum_up
 
 FORMS = (JointDraw.name, "em", "argmax")  # the first of equals is taken
 _SHARES = (1.0, 0.95, 0.8, 0.5, 0.2)  # of delta, for joint draws; all of it where epsilons are added

@@ -13,10 +13,9 @@ from flint import arb
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.mechanisms.calibration import largest_pure
-from cutline.precision import working_precision
 from cutline.privacy import Adjacency, BitTable, Cost, Filter, GaussianBit, Pure
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import ball_up
+from cutline.rounding import ball_up, working_precision
 from cutline.sampling import Source, bernoulli, bernoulli_real
 
 

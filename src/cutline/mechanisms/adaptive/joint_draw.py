@@ -17,7 +17,7 @@ from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.choosers import UNIT, Chooser, Preference
 from cutline.privacy import Adjacency, Cost, Pure
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source, Weights, bernoulli_real, categorical, probabilities
 from cutline.sampling.draws import enclose_rational
 

@@ -48,9 +48,9 @@ from cutline.mechanisms.remembered import Public, remember
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter, GaussianBit, largest
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.curves.bounded_range import approximate_rdp
-from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.adaptive import Round, adaptive
 from cutline.privacy.rules.rdp import best_order
+from cutline.rounding import fraction_down
 
 CHOICES = ("em", "argmax", "rnm-gaussian", "rnm-laplace", "permute-and-flip")
 TESTS = ("table", "gaussian", "paper", "laplace")

@@ -22,7 +22,7 @@ from cutline.mechanisms.closed.subset import SubsetEM
 from cutline.mechanisms.open.limited_domain import LimitedDomain
 from cutline.outcome import Items, Outcome
 from cutline.privacy import Adjacency, Cost, Filter
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source
 
 Selector: TypeAlias = LimitedDomain | PeelingEM | SubsetEM

@@ -26,7 +26,7 @@ from cutline.mechanisms.open.table_threshold import TableStep, count_needed, des
 from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, OneOrder
 from cutline.privacy.curves.base import check_order, check_positive
-from cutline.privacy.rounding import fraction_down, sum_up
+from cutline.rounding import fraction_down, sum_up
 from cutline.sampling import Source, Weights, probabilities
 
 # Of each round: its share of the Rényi limit, and of how many candidates for each item wanted it takes to stop and choose with

@@ -18,7 +18,7 @@ from cutline.mechanisms.base import Mechanism, Parameter, check_k, check_listabl
 from cutline.mechanisms.calibration import INSIDE, approximate_step, log_odds_needed, spend
 from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BoundedRange, Budget, Cost, Filter, LimitedDomainDraws
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source, Weights, categorical, integers_below, probabilities, resolve
 
 _TRAPEZOID = 1 / 8

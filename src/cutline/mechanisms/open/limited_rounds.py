@@ -16,7 +16,7 @@ from cutline.histogram import Histogram, Item
 from cutline.mechanisms.calibration import stretch_epsilon
 from cutline.mechanisms.open.limited_domain import LimitedDomain, require_open
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source, resolve
 
 

@@ -34,7 +34,7 @@ from cutline.mechanisms.open.limited_domain import Groups, LimitedDomain, requir
 from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BitTable, BoundedRange, Budget, Cost, Filter
 from cutline.privacy.curves.base import check_positive
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source, bernoulli
 
 _FIRST = 0.05  # what the test for a cliff gets of both limits

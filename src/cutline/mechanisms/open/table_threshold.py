@@ -19,7 +19,7 @@ from cutline.mechanisms.calibration import FAILURE, INSIDE, SUCCESS, spend
 from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, Use, WeightedTable
 from cutline.privacy.curves.base import check_whole
-from cutline.privacy.rounding import fraction_down
+from cutline.rounding import fraction_down
 from cutline.sampling import Source
 from cutline.sampling.coins import Coins
 

@@ -21,8 +21,8 @@ from cutline.mechanisms.noise_laws import first_pass_law
 from cutline.outcome import Law, Outcome
 from cutline.privacy import Adjacency, Budget, Cost, Filter, Pure, largest
 from cutline.privacy.curves.base import check_positive, check_whole
-from cutline.privacy.rounding import ball_up, enclose, fraction_down
 from cutline.privacy.rules.advanced import advanced
+from cutline.rounding import ball_up, enclose, fraction_down
 from cutline.sampling import Source
 from cutline.sampling.noise import LAPLACE, first_above
 

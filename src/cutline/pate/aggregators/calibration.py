@@ -20,10 +20,10 @@ from cutline.privacy import Adjacency, BitTable, Budget, Cost, Filter, largest
 from cutline.privacy.curves.base import Curve, Use
 from cutline.privacy.curves.bit_table import biases
 from cutline.privacy.curves.class_table import HASTES, ClassTable
-from cutline.privacy.rounding import fraction_down
 from cutline.privacy.rules.adaptive import Round, adaptive
 from cutline.privacy.rules.rdp import best_order, rdp_within
 from cutline.privacy.rules.registry import RULES
+from cutline.rounding import fraction_down
 
 _T = TypeVar("_T")
 

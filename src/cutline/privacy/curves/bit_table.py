@@ -19,9 +19,8 @@ from flint import arb
 
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
-from cutline.precision import working_precision
 from cutline.privacy.curves.base import check_order, check_positive, check_whole, register
-from cutline.privacy.rounding import ball_down
+from cutline.rounding import ball_down, working_precision
 
 # A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
 ALMOST_ONE = 1 - 2.0**-50

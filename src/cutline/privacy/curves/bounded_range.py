@@ -18,7 +18,7 @@ from flint import arb
 from cutline.arrays import FloatArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, check_whole, hold, register
-from cutline.privacy.rounding import ball_up, enclose, fraction_up, largest, sum_up
+from cutline.rounding import ball_up, enclose, fraction_up, largest, sum_up
 
 
 @register

@@ -19,7 +19,7 @@ from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_number, check_order, check_positive, hold, register
 from cutline.privacy.curves.bit_table import Coins, coin_profile
 from cutline.privacy.curves.gaussian import linear_rdp, normal_profile
-from cutline.privacy.rounding import fraction_up
+from cutline.rounding import fraction_up
 
 _FARTHEST = 1e5  # integers; the dearest pair lies within about the order of 0
 _MOST_PAIRS = 2e6  # integers within 38 standard deviations; a scan at one order looks at a few of them

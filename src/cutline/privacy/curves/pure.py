@@ -13,7 +13,7 @@ from flint import arb
 
 from cutline.arrays import FloatArray
 from cutline.privacy.curves.base import check_order, check_positive, hold, register
-from cutline.privacy.rounding import ball_up, enclose, fraction_up
+from cutline.rounding import ball_up, enclose, fraction_up
 
 
 @register

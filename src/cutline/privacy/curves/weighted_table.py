@@ -19,7 +19,7 @@ from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, check_whole, register
 from cutline.privacy.curves.bit_table import ALMOST_ONE, CoinPairs, Guesses, rise
-from cutline.privacy.rounding import fraction_down, fraction_up
+from cutline.rounding import fraction_down, fraction_up
 
 _INSIDE = (1 - 1e-9, 1 - 1e-6)  # how far the greedy steps stay below the bound, so that it can be proved
 _LONGEST = 1_000_000

@@ -29,10 +29,10 @@ from cutline.arrays import FloatArray, IntArray
 from cutline.privacy.curves.base import Composition, Use
 from cutline.privacy.curves.bit_table import BitTable
 from cutline.privacy.curves.bounded_range import BoundedRange
-from cutline.privacy.rounding import sum_up
 from cutline.privacy.rules.coin_laws import CoinLaws
 from cutline.privacy.rules.exact import first_below, worst_mean
 from cutline.privacy.rules.rdp import rdp
+from cutline.rounding import sum_up
 
 _WORK = (
     1.1e10  # laws times grid points times releases: half a minute; a coarser grid is taken where more would be needed

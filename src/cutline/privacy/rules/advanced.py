@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from cutline.privacy.curves.base import Composition
-from cutline.privacy.rounding import smallest
 from cutline.privacy.rules.rdp import remaining_delta
+from cutline.rounding import smallest
 
 _MOST_STEPS = 100_000  # terms of a binomial sum
 _SMALLEST_DELTA = 1e-290  # far above what underflows

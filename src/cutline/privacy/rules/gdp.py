@@ -6,8 +6,8 @@ import math
 
 from cutline.privacy.curves.base import Composition, Normal
 from cutline.privacy.curves.gaussian import normal_profile_up
-from cutline.privacy.rounding import smallest, sum_up
 from cutline.privacy.rules.rdp import remaining_delta
+from cutline.rounding import smallest, sum_up
 
 
 def gdp(cost: Composition, delta: float) -> float:

@@ -22,8 +22,8 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.privacy.curves.base import Composition, Normal, Profiled, Use
 from cutline.privacy.curves.gaussian import normal_profile
-from cutline.privacy.rounding import fraction_up, largest, smallest
 from cutline.privacy.rules.rdp import remaining_delta
+from cutline.rounding import fraction_up, largest, smallest
 
 Profile: TypeAlias = Callable[[FloatArray], FloatArray]
 

@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb
 
 from cutline.privacy.curves.base import Composition
-from cutline.privacy.rounding import ball_down, ball_up, enclose, fraction_down
+from cutline.rounding import ball_down, ball_up, enclose, fraction_down
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GRID = [math.log(1e-2) + i * math.log(10) / 6 for i in range(61)]  # ln(order - 1), orders from 1.01 to 1e8

@@ -7,8 +7,8 @@ import math
 from flint import arb
 
 from cutline.privacy.curves.base import Composition, Concentrated
-from cutline.privacy.rounding import ball_up, enclose, sum_up
 from cutline.privacy.rules.rdp import remaining_delta
+from cutline.rounding import ball_up, enclose, sum_up
 
 
 def zcdp(cost: Composition, delta: float) -> float:

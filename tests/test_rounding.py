@@ -9,9 +9,8 @@ from pathlib import Path
 from flint import ctx
 
 import cutline
-from cutline.precision import working_precision
 from cutline.privacy import Budget
-from cutline.privacy.rounding import enclose
+from cutline.rounding import enclose, working_precision
 
 
 def test_another_thread_waits_and_the_precision_is_as_before():
@@ -118,4 +117,4 @@ def test_nothing_else_sets_the_precision():
     setters = {
         path.name for path in package.rglob("*.py") if re.search(r"ctx\.(prec|dps|workprec|workdps)", path.read_text())
     }
-    assert setters == {"precision.py"}
+    assert setters == {"rounding.py"}

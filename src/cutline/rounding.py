@@ -3,23 +3,59 @@ r"""Numbers that may only err to one side.
 Privacy figures are rounded up, budgets down. Sums of floats are exact fractions rounded once; transcendental figures
 are enclosed in balls (python-flint ``arb``) and the outer end is taken. Bisections return a number at which the
 condition was seen to hold: `scipy.optimize` may stop on either side of a root, and a calibration needs the safe one.
+
+python-flint keeps one precision for the whole process. Two threads that each raise it and put it back leave the wrong one
+behind, and compute with the other's in between. Balls stay enclosures at any precision, so no claim breaks by that; but one
+number computed twice may then differ in its last bit, and a filter that was made from a budget is no longer found within it.
+So whoever sets the precision does it by `working_precision`, one thread at a time.
 """
 
 from __future__ import annotations
 
 import decimal
 import math
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from flint import arb
-
-from cutline.precision import working_precision
+from flint import arb, ctx
 
 _START_BITS, _MOST_BITS = 96, 1 << 14
 _GOOD_BITS = 50  # relative accuracy asked of an enclosure before its end is taken
+
+
+_guard = threading.RLock()
+
+
+class working_precision:  # noqa: N801 - used like flint's own `ctx.workprec`
+    """Compute with so many bits until the end of the block; other threads wait for their own."""
+
+    __slots__ = ("_before", "_bits")
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+
+    def __enter__(self) -> None:
+        _guard.acquire()
+        self._before = ctx.prec
+        ctx.prec = self._bits
+
+    def __exit__(self, *_: object) -> None:
+        ctx.prec = self._before
+        _guard.release()
+
+
+def _start_anew() -> None:
+    """Let a forked child compute, whatever thread of its parent was computing."""
+    global _guard
+    _guard = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def fraction_up(value: Fraction) -> float:
