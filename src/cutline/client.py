@@ -19,7 +19,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from cutline.errors import CutlineError, ParameterError
 from cutline.grouped import GroupedRelease
@@ -34,6 +34,13 @@ class ServiceError(CutlineError):
     def __init__(self, rule: str, value: str = "", way_out: str = "", *, status: int | None = None) -> None:
         super().__init__(rule, value, way_out)
         self.status = status
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows none: the next request would carry the token to wherever an answer points."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 class Client:
@@ -55,6 +62,8 @@ class Client:
                 "a token travels by https, or stays on this machine", repr(address)[:80], "Write https://..."
             )
         self._address, self._token = address.rstrip("/"), token
+        # A token goes where the caller sent it: not after a redirect, and not through a proxy if it stays on this machine.
+        self._opener = build_opener(_NoRedirects(), *([ProxyHandler({})] if parts.scheme == "http" else []))
 
     def __repr__(self) -> str:
         return f"Client({self._address!r}, token=...)"
@@ -118,7 +127,7 @@ class Client:
             f"{self._address}/api/v1{path}", data=data, headers=headers, method=method
         )
         try:
-            with urlopen(request, timeout=_PATIENCE) as response:  # noqa: S310 - as above
+            with self._opener.open(request, timeout=_PATIENCE) as response:
                 told: dict[str, Any] = json.load(response)
                 return told
         except HTTPError as error:

@@ -1,22 +1,27 @@
 """What a hostile reviewer got through with, once: each of these doors stood open, and stays shut."""
 
+import asyncio
 import dataclasses
 import json
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from sqlalchemy import insert
 
-from cutline.errors import EngineError, LedgerUnavailable
+from cutline.client import Client, ServiceError
+from cutline.errors import EngineError, LedgerUnavailable, ParameterError
 from cutline.privacy import Budget
 from cutline.quote import TopWork
-from cutline.service import tables
+from cutline.service import people, tables, web
 from cutline.service.asking import Asked, OnTick
+from cutline.service.config import Config
 from cutline.service.jobs import _MOST_WAITING
 from cutline.service.people import Caller
-from cutline.service.store import Conflict
+from cutline.service.store import Conflict, TooMany, Unknown
+from cutline.service.web import Pace
 
-from .conftest import DATASET
+from .conftest import DATASET, ORIGIN, PASSWORD
 
 ASK = "/api/v1/datasets/check-ins/releases"
 
@@ -227,3 +232,149 @@ def test_a_column_that_is_not_there_is_the_owner_s_mistake_and_no_failure(client
     refused = client.post("/api/v1/datasets", json=DATASET | {"user": "nobody"}, headers=sign_in("owner"))
     assert refused.status_code == 422
     assert "column" in refused.json()["rule"]
+
+
+def test_a_refusal_of_the_databases_does_not_say_where_they_are(client, sign_in, office, dataset, tmp_path):
+    analyst = sign_in("analyst")
+    (tmp_path / "books.db").rename(tmp_path / "moved.db")
+    told = [
+        client.get("/api/v1/datasets/check-ins", headers=analyst),
+        client.get("/datasets/check-ins", headers=analyst),
+        client.post("/datasets/check-ins/price", data={"k": "3"}, headers=analyst),
+        client.post(ASK, json={"item": "venue"}, headers=analyst),
+    ]
+    (tmp_path / "moved.db").rename(tmp_path / "books.db")
+    assert [response.status_code for response in told] == [503, 503, 503, 503]
+    assert all("books.db" not in response.text and str(tmp_path) not in response.text for response in told)
+    assert "service.db" not in repr(office.store._database.printable_address)
+
+
+def test_strangers_are_slowed_down_whatever_they_show(client):
+    client.app.state.gate._pace = Pace(per_minute=2)
+    codes = [
+        client.get("/api/v1/me", headers={"authorization": f"Bearer guess-{number}"}).status_code for number in range(3)
+    ]
+    assert codes == [401, 401, 429]
+
+
+def test_forms_for_everybody_are_slowed_down_by_address(client):
+    client.app.state.gate._door = Pace(per_minute=2)
+    codes = [
+        client.post(
+            "/sign-in", data={"name": f"n{number}", "password": "guess"}, headers={"origin": ORIGIN}
+        ).status_code
+        for number in range(3)
+    ]
+    codes += [client.post("/welcome/x", data={"password": "a long sentence"}, headers={"origin": ORIGIN}).status_code]
+    assert codes == [401, 401, 429, 429]
+
+
+def test_what_strangers_write_is_not_remembered_at_length(client, sign_in):
+    pace = Pace(per_minute=10)
+    pace.count("n" * 250_000)
+    assert max(map(len, pace._left)) <= 100
+    for number in range(20):
+        client.request(f"X{number}", "/api/v1/healthz")
+    counted = client.get("/api/v1/metrics", headers=sign_in("admin")).text
+    assert counted.count('route="/api/v1/healthz"') <= 2  # a line for the sum, and one for when it began
+    assert 'method="another"' in counted
+
+
+def test_a_password_is_hashed_only_for_whoever_has_a_link(office, monkeypatch):
+    monkeypatch.setattr(people, "_HASHER", None)  # hashing would fail
+    with pytest.raises(Unknown, match="a link works once"):
+        office.people.accept("cutline_link_guess", PASSWORD)
+
+
+def test_those_who_wait_to_sign_in_leave_threads_for_everybody_else(office, monkeypatch):
+    monkeypatch.setattr(people, "_IN_LINE", threading.BoundedSemaphore(1))
+    with people._hashing(), pytest.raises(TooMany):
+        office.people.sign_in("ann", PASSWORD)
+
+
+def test_an_old_password_opens_no_session_if_it_was_changed_while_it_was_checked(office, monkeypatch):
+    office.people.accept(office.people.invite("ann", "analyst"), PASSWORD)
+    link, verify = office.people.invite("ann", "analyst"), people._HASHER.verify
+
+    class Slow:
+        @staticmethod
+        def verify(*given):
+            found = verify(*given)
+            monkeypatch.undo()
+            office.people.accept(link, "another long sentence")
+            return found
+
+    monkeypatch.setattr(people, "_HASHER", Slow)
+    with pytest.raises(Unknown, match="belong together"):
+        office.people.sign_in("ann", PASSWORD)
+    with office.store.reading() as connection:
+        assert connection.execute(tables.secrets.select()).all() == []
+
+
+def test_a_wrong_method_and_a_slash_too_many_are_refused_as_such(client):
+    refused = client.put("/sign-in", headers={"origin": ORIGIN})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+    answer = client.get("/sign-in/", headers={"host": "evil.example"}, follow_redirects=False)
+    assert answer.status_code == 404
+
+
+def test_no_page_is_shown_within_another_site(client, sign_in, dataset):
+    client.post(ASK, json={"item": "venue", "k": 3}, headers=sign_in("analyst"))
+    page = client.get("/datasets/check-ins/answers/1/statement", headers=sign_in("analyst"))
+    assert (page.status_code, page.headers["x-frame-options"]) == (200, "DENY")
+
+
+def test_a_body_that_never_ends_is_given_up(client, monkeypatch):
+    monkeypatch.setattr(web, "SLOWEST_BODY", 0.0)
+    sent = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/sign-in", "headers": []}
+    asyncio.run(web.Envelope(None, secure=False, count=lambda *_: None)(scope, receive, send))
+    assert sent[0]["status"] == 408
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"address": "0.0.0.0", "behind_proxy": True},
+        {"address": "0.0.0.0", "behind_proxy": True, "origin": "http://cutline.example.org"},
+        {"behind_proxy": True},
+    ],
+)
+def test_a_proxy_without_tls_is_refused_since_cookies_would_travel_in_the_open(tmp_path, settings):
+    with pytest.raises(ParameterError, match="https"):
+        Config.parse(settings, folder=tmp_path)
+    assert Config.parse(settings | {"origin": "https://cutline.example.org"}, folder=tmp_path).secure
+
+
+def test_a_token_follows_no_redirect_and_no_proxy(monkeypatch):
+    asked = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers["authorization"]))
+            self.send_response(302)
+            self.send_header("location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+            with pytest.raises(ServiceError) as refused:
+                Client(f"http://127.0.0.1:{server.server_port}", token="secret").datasets()
+        finally:
+            server.shutdown()
+            thread.join()
+    assert refused.value.status == 302
+    assert asked == [("/api/v1/datasets?limit=200&after=", "Bearer secret")]

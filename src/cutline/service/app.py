@@ -59,6 +59,7 @@ def create_app(office: Office) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # the address it would send browsers to is the one a caller names as the host
         lifespan=alive,
         dependencies=[Depends(check)],
         separate_input_output_schemas=False,
@@ -86,7 +87,10 @@ def create_app(office: Office) -> FastAPI:
     async def refuse_route(request: Request, error: HTTPException) -> Response:
         told = NotFound if error.status_code == 404 else CutlineError
         said = told(str(error.detail).rstrip("."), "", "Check the address.")
-        return problem(said, error.status_code) if _is_api(request) else refuse_page(request, said)
+        response = problem(said, error.status_code) if _is_api(request) else refuse_page(request, said)
+        response.status_code = error.status_code
+        response.headers.update(error.headers or {})
+        return response
 
     def count(route: str, method: str, status: int) -> None:
         counted.labels(route, method, str(status)).inc()

@@ -151,6 +151,12 @@ class Config:
                 f"address={self.address!r}",
                 "Set certificate and private_key under [tls], or behind_proxy = true if a proxy does it.",
             )
+        if (self.behind_proxy or not is_loopback(self.address)) and not self.secure:
+            raise ParameterError(
+                "what browsers call a service that others can reach is https, or cookies travel in the open",
+                f"origin={self.origin!r}"[:80],
+                "Set origin, like https://cutline.example.org.",
+            )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:

@@ -34,6 +34,14 @@ from cutline.service.wording import read_asked, say_question
 from cutline.version import __version__
 
 
+class Books(Ledger):
+    """The ledger, which does not tell those who ask where it is."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self._database.printable_address = "the books"
+
+
 class Office:
     """The service without its routes."""
 
@@ -43,7 +51,7 @@ class Office:
         self._held = hold_file(config.place(config.store))
         self.store = Store(config.place(config.store), clock=clock)
         self.store.create()
-        self.books = Ledger(config.place(config.books))
+        self.books = Books(config.place(config.books))
         self._accounts = Recall(Database(config.place(config.books)).path, clock)
         self.signer = Signer(Path(config.place(config.signing_key)))
         self.people = People(self.store)

@@ -11,7 +11,8 @@ import hashlib
 import re
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from cutline.errors import ParameterError
 from cutline.service import tables
-from cutline.service.store import Conflict, Forbidden, Store, Unknown, no_such, plain
+from cutline.service.store import Conflict, Forbidden, Store, TooMany, Unknown, no_such, plain
 
 ROLES = ("admin", "owner", "analyst", "reviewer")
 SCOPES = ("read", "ask", "manage")
@@ -31,6 +32,9 @@ _SESSION_LIFE = dt.timedelta(hours=12)
 _LONGEST_TOKEN_DAYS = 366
 _HASHER = PasswordHasher()  # argon2id, with the library's own current parameters
 _HASHING = threading.BoundedSemaphore(4)  # each hash takes 64 MiB: many guesses at once must not take all memory
+_IN_LINE = threading.BoundedSemaphore(
+    12
+)  # those that hash or wait for it hold a thread, which others need to read a page
 _NOBODYS = _HASHER.hash(secrets.token_urlsafe(16))  # so that an unknown name takes as long as a wrong password
 
 
@@ -98,13 +102,15 @@ class People:
     def accept(self, link: str, password: str) -> Person:
         """Set a password by a one-time link; every session and token of the person before it ends."""
         check_password(password)
-        with _HASHING:
+        if self.of_link(link) is None:  # hashing is dear, and for those who have a link
+            raise _used_up()
+        with _hashing():
             hashed = _HASHER.hash(password)
         with self._store.writing() as connection:
             row = self._look_up(connection, "link", link)
             person = None if row is None else _find(connection, row["person"])
             if person is None or person.disabled:
-                raise Unknown("a link works once, for a week", "", "Ask for a new one.")
+                raise _used_up()
             connection.execute(delete(tables.secrets).where(tables.secrets.c.person == person.name))
             connection.execute(update(tables.people).where(tables.people.c.name == person.name).values(password=hashed))
             return person
@@ -121,17 +127,20 @@ class People:
             row = connection.execute(select(tables.people).where(tables.people.c.name == name)).first()
         known = row is not None and row.password is not None and row.disabled is None
         try:
-            with _HASHING:
+            with _hashing():
                 _HASHER.verify(row.password if known and row is not None else _NOBODYS, password[:1024])
         except (VerificationError, InvalidHashError):
             known = False
         if not known or row is None:
-            raise Unknown("name and password must belong together", "", "Try again, or ask for a new link.")
-        return self.open_session(str(row.name))
+            raise _wrong()
+        return self.open_session(str(row.name), password=row.password)
 
-    def open_session(self, name: str) -> str:
-        """Return the secret of a new session of somebody who has shown who they are."""
+    def open_session(self, name: str, *, password: str | None = None) -> str:
+        """Return the secret of a new session of somebody who has shown who they are, by the hash that is theirs still."""
         with self._store.writing() as connection:
+            row = connection.execute(select(tables.people).where(tables.people.c.name == name)).first()
+            if password is not None and (row is None or row.password != password):  # changed while it was checked
+                raise _wrong()
             connection.execute(delete(tables.secrets).where(tables.secrets.c.expires <= self._store.now()))
             return self._issue(connection, "session", name, life=_SESSION_LIFE)
 
@@ -254,6 +263,26 @@ class People:
             )
         ).first()
         return None if row is None else plain(row)
+
+
+@contextmanager
+def _hashing() -> Iterator[None]:
+    """Hash when it is one's turn; those who would have to wait for long are sent away."""
+    if not _IN_LINE.acquire(blocking=False):
+        raise TooMany("few people can sign in at once", "more", "Wait a little.")
+    try:
+        with _HASHING:
+            yield
+    finally:
+        _IN_LINE.release()
+
+
+def _used_up() -> Unknown:
+    return Unknown("a link works once, for a week", "", "Ask for a new one.")
+
+
+def _wrong() -> Unknown:
+    return Unknown("name and password must belong together", "", "Try again, or ask for a new link.")
 
 
 def check_password(password: str) -> None:

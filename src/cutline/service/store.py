@@ -35,6 +35,18 @@ class Conflict(CutlineError, ValueError):  # noqa: N818 - what it says
     """The state of things does not allow it."""
 
 
+class TooMany(CutlineError):  # noqa: N818 - what it says
+    """Somebody asks faster than the service answers."""
+
+
+class TooLarge(CutlineError):  # noqa: N818 - what it says
+    """A body is larger than any question is."""
+
+
+class TooSlow(CutlineError):  # noqa: N818 - what it says
+    """A body does not come to its end."""
+
+
 class Unavailable(CutlineError, RuntimeError):  # noqa: N818 - what it says
     """Another service that this one needs did not answer as it should."""
 
@@ -97,6 +109,7 @@ class Store:
 
     def __init__(self, address: str, *, clock: Clock = current_time) -> None:
         self._database = Database(address)
+        self._database.printable_address = "the service's store"  # errors reach people who need not know where it is
         self.clock = clock
         self.recall = Recall(self._database.path, clock)
 

@@ -29,7 +29,6 @@ class Turns:
 
     def __init__(self, address: str) -> None:
         database = Database(address)
-        self._address = database.printable_address
         # A connection a lock: it is closed when the turn ends, and with the process if that ends before.
         self._server: Engine | None = None
         if not database.is_file:
@@ -88,7 +87,7 @@ class Turns:
         else:
             failed = False
         if failed:
-            raise LedgerUnavailable("the books' server must answer", repr(self._address), "Check that it runs.")
+            raise LedgerUnavailable("the books' server must answer", "", "Check that it runs.")
 
 
 def hold_file(address: str) -> IO[bytes] | None:

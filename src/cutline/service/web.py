@@ -7,6 +7,7 @@ the library's own three parts: rule, value, way_out.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -29,12 +30,18 @@ from cutline.errors import (
     SourceError,
 )
 from cutline.service.people import ROLES, Caller, People
-from cutline.service.store import Conflict, Forbidden, NotFound, Unavailable, Unknown
+from cutline.service.store import Conflict, Forbidden, NotFound, TooLarge, TooMany, TooSlow, Unavailable, Unknown
 
 LARGEST_BODY = 256 * 1024
+SLOWEST_BODY = 30.0  # seconds
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")  # anybody can invent others; they count as one
+_LONGEST_NAME = 100  # of a caller that is remembered; what a stranger writes into a form may be of any length
 SESSION_COOKIE = "cutline_session"
 OPENID_COOKIE = "cutline_openid"
 _STATUS: tuple[tuple[type[CutlineError], int], ...] = (
+    (TooMany, 429),
+    (TooLarge, 413),
+    (TooSlow, 408),
     (NotFound, 404),
     (DatasetError, 404),
     (Forbidden, 403),
@@ -57,6 +64,7 @@ _HEADERS = (
         ),
     ),
     (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),  # for pages with a policy of their own
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -67,14 +75,6 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-
-class TooMany(CutlineError):  # noqa: N818 - what it says
-    """Somebody asks faster than the service answers."""
-
-
-class TooLarge(CutlineError):  # noqa: N818 - what it says
-    """A body is larger than any question is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +126,7 @@ class Gate:
         self.cookie, self.openid_cookie = prefix + SESSION_COOKIE, prefix + OPENID_COOKIE
         self._pace = Pace(per_minute=600)
         self.sign_in_pace = Pace(per_minute=10)
+        self._door = Pace(per_minute=60)  # forms that anybody may send
 
     async def check(self, request: Request) -> None:
         """Find out who calls and refuse whom the rule does not name; the caller is left in ``request.state.caller``."""
@@ -133,9 +134,12 @@ class Gate:
         caller = await self._caller(request)
         request.state.caller = caller
         self._pace.count(caller.name if caller else _peer(request))
-        if request.method not in ("GET", "HEAD") and (caller is None or caller.by_session):
+        changes = request.method not in ("GET", "HEAD")
+        if changes and (caller is None or caller.by_session):
             self._refuse_other_sites(request)
         if rule.public:
+            if changes:
+                self._door.count(_peer(request))
             return
         if caller is None:
             raise Unknown("this needs somebody who is signed in, or a token", "", "Sign in, or send a bearer token.")
@@ -153,6 +157,7 @@ class Gate:
         if header:
             caller = await self._people.recognise("token", secret.strip()) if kind.lower() == "bearer" else None
             if caller is None:
+                self._pace.count(_peer(request))
                 raise Unknown("a token must be known and alive", "another", "Mint a new one in the browser.")
             return caller
         cookie = request.cookies.get(self.cookie)
@@ -177,7 +182,7 @@ class Pace:
 
     def count(self, who: str) -> None:
         """Take one call off, or raise."""
-        now = time.monotonic()
+        who, now = who[:_LONGEST_NAME], time.monotonic()
         with self._guard:
             left, then = self._left.get(who, (self._full, now))
             left = min(self._full, left + (now - then) * self._rate)
@@ -203,8 +208,13 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status, begun = 500, False
-        body = await _read_body(receive)
+        status, begun, slow = 500, False, False
+        body = None
+        try:
+            async with asyncio.timeout(SLOWEST_BODY):
+                body = await _read_body(receive)
+        except TimeoutError:
+            slow = True
 
         async def replayed() -> Message:
             nonlocal body
@@ -226,7 +236,7 @@ class Envelope:
 
         try:
             if body is None:
-                await problem(_TOO_LARGE)(scope, receive, marked)
+                await problem(_TOO_SLOW if slow else _TOO_LARGE)(scope, receive, marked)
             else:
                 await self._app(scope, replayed, marked)
         except Exception:  # whatever it is, its text may quote rows
@@ -235,8 +245,9 @@ class Envelope:
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
             caller = scope.get("state", {}).get("caller")
-            self._count(route, scope["method"], status)
-            event = {"event": "request", "route": route, "method": scope["method"], "status": status}
+            method = scope["method"] if scope["method"] in _METHODS else "another"
+            self._count(route, method, status)
+            event = {"event": "request", "route": route, "method": method, "status": status}
             _log.info(json.dumps(event | {"person": caller.name if isinstance(caller, Caller) else None}))
 
 
@@ -253,6 +264,7 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 _TOO_LARGE = TooLarge("a body has at most 256 KiB", "a larger one", "Send a shorter one.")
+_TOO_SLOW = TooSlow("a body is sent within half a minute", "a slower one", "Send it again.")
 UNEXPECTED = CutlineError(
     "something failed that should not have; the details are withheld, they may quote rows",
     "",
@@ -262,10 +274,6 @@ UNEXPECTED = CutlineError(
 
 def status_of(error: CutlineError) -> int:
     """Return the status of HTTP that says what kind of refusal it is."""
-    if isinstance(error, TooMany):
-        return 429
-    if isinstance(error, TooLarge):
-        return 413
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
 
 

@@ -184,6 +184,7 @@ REFUSALS: dict[int | str, Any] = {
         401: "Nobody is signed in, or the token is unknown.",
         403: "Not for this role, this token, or from another site.",
         404: "There is none, or not for this caller.",
+        408: "The body did not come to its end.",
         409: "The state of things, or of the budget, does not allow it.",
         413: "The body is too large.",
         415: "The body is not JSON.",
