@@ -56,7 +56,7 @@ def show_answer(request: Request, office: TheOffice, caller: TheCaller, dataset:
         answer=answer,
         asked=asked,
         in_words=say_question(asked),
-        lists=[(group.get(asked.by), each, lay_out(each)) for group, each in answer.by_group()],
+        lists=[(group.get(asked.by or ""), each, lay_out(each)) for group, each in answer.by_group()],
         steps=advise_next(dataset, asked, answer.next_steps, questions=account.budget.releases),
         meaning=answer.explain().sections[_MEANING].paragraphs[0],
         repeated="free" in request.query_params,
