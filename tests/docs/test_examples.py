@@ -31,7 +31,7 @@ from tests.docs.pages import PAGES, ROOT, find_blocks, find_commands, name_page
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 LANGUAGES = {
-    "python", "console", "text", "sql", "yaml", "json",  # what a reader sees
+    "python", "console", "text", "sql", "sql+jinja", "yaml", "json",  # what a reader sees
     "{toctree}", "{eval-rst}", "{cutline-names}", "{cutline-help}", "{cutline-schema}", "{include}",  # the site's own
 }  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_every_block_is_one_that_runs_or_says_what_it_is(page):
 
 def test_the_model_of_the_dbt_page_is_the_one_that_its_example_runs():
     blocks = blocks_of(ROOT / "docs/howto/dbt.md")
-    (model,) = [block for block in blocks if block.language == "sql"]
+    (model,) = [block for block in blocks if block.language == "sql+jinja"]
     query = " ".join(" ".join(line for line in model.lines if not line.startswith("{{")).split())
     assert query.startswith("select distinct")
     assert any(f'>>> model = "{query}"' in block.lines for block in blocks if block.language == "python")
