@@ -103,6 +103,12 @@ def test_what_went_out_is_named_with_its_counts_and_how_short_it_is(release):
     assert "within 30 of the truth in 95 cases of 100" in words
     short = explain(plain | {"items": ["tea"], "k": 10, "status": "partial"})
     assert paragraphs(short, "What went out") == "1 item of the 10 that were asked for: tea."
+    long = ["W" * 39 + str(n) for n in range(60)]
+    names = paragraphs(explain(counted | {"items": long, "counts": [123_456] * 60}), "What went out")
+    assert len(names) < 700
+    assert "; and 51 more." in names
+    groups = {f"{'G' * 39}{n}": {"items": long, "status": "released"} for n in range(30)}
+    assert len(paragraphs(explain(plain | {"groups": groups, "by": "day"}), "What went out")) < 900
 
 
 def test_tables_and_labels_have_a_page_too():

@@ -21,6 +21,7 @@ from cutline.version import __version__
 _STATED = re.compile(r"\(([0-9.e+-]+), ([0-9.e+-]+)\)-DP")
 _COMMAND, _CODE = re.compile("`([^`]{1,200})`"), r"<code>\1</code>"
 _MOST_NAMES, _LONGEST_NAME, _LONGEST_TEXT = 24, 40, 600
+_ROOM = 480  # characters for the names of one answer
 _SHARED = ("name", "adjacency", "counts", "teachers", "labels")  # parameters that are said elsewhere
 _STYLE = """
 .cutline-page{font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;color:#22272e;background:#fff;
@@ -255,9 +256,8 @@ def _went_out(plain: Mapping[str, Any]) -> Iterable[str]:
         yield f"One list for each group: {shown} of {len(groups)} hold items, the others are empty or withheld."
         first = {name: {**groups[name], "counts": None} for name in list(groups)[: _MOST_NAMES // 4]}
         rest = f" And {len(groups) - len(first)} more groups." if len(groups) > len(first) else ""
-        yield (
-            " ".join(f"{_text(name, _LONGEST_NAME)}: {_items(group, most=4)}." for name, group in first.items()) + rest
-        )
+        words = [f"{_text(name, _LONGEST_NAME)}: {_items(group, most=4, room=60)}." for name, group in first.items()]
+        yield " ".join(words) + rest
     elif not isinstance(plain.get("items"), list):
         yield "Nothing: the set was withheld, because it could have told too much about one person. That is an answer too."
     elif not plain["items"]:
@@ -273,15 +273,16 @@ def _went_out(plain: Mapping[str, Any]) -> Iterable[str]:
         yield f"The numbers are noisy counts of users: each is within {wide} of the truth in 95 cases of 100."
 
 
-def _items(plain: Mapping[str, Any], *, most: int) -> str:
-    """Name the items of a list with their noisy counts, if the page tells their error; not more than ``most``."""
+def _items(plain: Mapping[str, Any], *, most: int, room: int = _ROOM) -> str:
+    """Name the items of a list, with their noisy counts if it has any: at most so many, and about so many characters."""
     items, counts = plain.get("items") or [], plain.get("counts") or []
     if not items:
         return _text(plain.get("status", "nothing"), 20)
     words = [f" ({count:,})" if count >= 0 else " (below 0, by its noise)" for count in map(int, counts)]
     words = words if len(words) == len(items) else [""] * len(items)
     names = [f"{_text(item, _LONGEST_NAME)}{word}" for item, word in zip(items[:most], words, strict=False)]
-    return "; ".join([*names, *([f"and {len(items) - most} more"] if len(items) > most else [])])
+    shown = [name for at, name in enumerate(names) if at == 0 or sum(map(len, names[: at + 1])) <= room]
+    return "; ".join([*shown, *([f"and {len(items) - len(shown)} more"] if len(items) > len(shown) else [])])
 
 
 def _meaning(
