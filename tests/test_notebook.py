@@ -76,6 +76,12 @@ def test_a_table_of_groups_quotes_plans_accounts_and_labels_show_themselves(tabl
     assert asked.guarantee in Checked(asked._repr_html_()).seen
     plan = cutline.plan(Budget(epsilon=1.0, delta=1e-6), max_k=5, domain="closed", k=1)
     assert plan.recommended.mechanism in Checked(plan._repr_html_()).seen
+    tried = cutline.plan(
+        Budget(epsilon=1.0, delta=1e-6), max_k=5, prior=VISITS, mechanism="joint-stable", epsilons=(0.01, 1.0)
+    )
+    seen = Checked(tried._repr_html_()).seen
+    assert seen[seen.index("0.01") :][:5] == ["0.01", "1", "prior", "joint-stable", "0.00 (0.0)"]
+    assert seen[seen.index("0.00 (0.0)") + 1] == "1.00 (3.0)"
     with Ledger(tmp_path / "books.db") as books:
         books.create("<i>visits</i>", budget=Budget(epsilon=1.0, delta=1e-6, releases=4), owner="ann")
         account = books.show("<i>visits</i>")

@@ -170,13 +170,26 @@ def _section(title: str, plain: Mapping[str, Any]) -> str:
         rows = [(group, one["status"], ", ".join(_item_words(one))) for group, one in groups.items()]
         parts.append(_table([str(plain.get("by", "group")), "status", "items"], rows))
     for name, value in plain.items():
-        if _is_list_of_rows(value):
+        if name == "curves" and value:
+            parts += ["<p>recall (items that go out), by epsilon</p>", _curve_table(value)]
+        elif _is_list_of_rows(value):
             simple = [head for head, cell in value[0].items() if not isinstance(cell, Mapping | list)]
             heads = [head for head in simple if any(row.get(head) is not None for row in value)]
             cells = [[_word(row.get(head)) for head in heads] for row in value]
             parts += [f"<p>{html.escape(name)}</p>", _table([head.replace("_", " ") for head in heads], cells)]
     facts = [(name.replace("_", " "), _word(value)) for name, value in plain.items() if _is_fact(name, value)]
     return "\n".join([*parts, _table([], facts)])
+
+
+def _curve_table(curves: Sequence[Mapping[str, Any]]) -> str:
+    """Return the curves of a plan as one table: a row a mechanism and log, a column an epsilon."""
+    epsilons = [f"{point['epsilon']:.4g}" for point in curves[0]["points"]]
+    rows = [
+        [curve["log"], " ".join([curve["mechanism"], *map(str, curve["parameters"].values())])]
+        + [f"{point['recall']:.2f} ({point['items']:.1f})" for point in curve["points"]]
+        for curve in curves
+    ]
+    return _table(["log", "mechanism", *epsilons], rows)
 
 
 def _count_words(plain: Mapping[str, Any]) -> list[str]:
@@ -228,7 +241,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as an HTML table; every cell is escaped, and control characters are spelled out."""
 
     def cells(values: Sequence[Any], tag: str) -> str:
-        start = f'<{tag} style="text-align:left;vertical-align:top">'
+        start = f'<{tag} style="text-align:left;vertical-align:top;padding:2px 12px 2px 0">'
         return "".join(f"{start}{html.escape(printable(value))}</{tag}>" for value in values)
 
     listed = list(rows)

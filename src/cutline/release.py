@@ -176,7 +176,7 @@ class Release(Paid, Tabular):
 
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
-        """What to change when asking again, what helps most first; another answer is another release, and is paid for."""
+        """What to change when asking again, what costs no more first; another answer is another release, and is paid for."""
         return advise(self.outcome, mechanism=self.mechanism, budget=self.budget, paid=self.account is not None)
 
     @property
