@@ -8,15 +8,19 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from sqlalchemy import insert
+from starlette.testclient import TestClient
 
 from cutline.client import Client, ServiceError
 from cutline.errors import EngineError, LedgerUnavailable, ParameterError
 from cutline.privacy import Budget
 from cutline.quote import TopWork
 from cutline.service import people, tables, web
+from cutline.service.app import create_app
 from cutline.service.asking import Asked, OnTick
+from cutline.service.certificates import create_key
 from cutline.service.config import Config
 from cutline.service.jobs import _MOST_WAITING
+from cutline.service.office import Office
 from cutline.service.people import Caller
 from cutline.service.store import Conflict, TooMany, Unknown
 from cutline.service.web import Pace
@@ -378,3 +382,35 @@ def test_a_token_follows_no_redirect_and_no_proxy(monkeypatch):
             thread.join()
     assert refused.value.status == 302
     assert asked == [("/api/v1/datasets?limit=200&after=", "Bearer secret")]
+
+
+@pytest.fixture
+def files(tmp_path, log):
+    """A log of two files that a pattern names, and a warehouse that is not there."""
+    create_key(tmp_path / "signing.key")
+    for name in ("private-1", "private-2"):
+        (tmp_path / f"{name}.parquet").write_bytes(log.read_bytes())
+    sources = {"checkins": {"path": "*.parquet"}, "orders": {"ibis": "duckdb:///private-place/x.db", "table": "t"}}
+    office = Office(Config.parse({"tick": 0.01, "sources": sources}, folder=tmp_path))
+    with TestClient(create_app(office), base_url=ORIGIN) as client:
+        yield office, client
+
+
+def test_no_refusal_names_one_of_a_log_s_files_or_a_warehouse_s_address(files, tmp_path):
+    office, client = files
+    office.people.invite("olga", "owner")
+    office.people.invite("ann", "analyst")
+    owner, analyst = (
+        {"cookie": f"cutline_session={office.people.open_session(name)}", "origin": ORIGIN} for name in ("olga", "ann")
+    )
+    assert client.post("/api/v1/datasets", json=DATASET, headers=owner).status_code == 201
+    give(client, owner)
+    (tmp_path / "private-2.parquet").write_bytes(b"PAR1 and nothing else")
+    told = [
+        client.post(ASK, json={"item": "venue", "k": 3}, headers=analyst),
+        client.post("/api/v1/datasets", json=DATASET | {"name": "again"}, headers=owner),
+        client.post("/api/v1/datasets", json=DATASET | {"name": "again", "source": "orders"}, headers=owner),
+    ]
+    assert [response.status_code for response in told] == [500, 422, 422]
+    assert "a file of 'checkins'" in told[0].text
+    assert all("private" not in response.text and str(tmp_path) not in response.text for response in told)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -272,11 +274,16 @@ class Desk:
         return quote(**{name: value for name, value in ask.items() if value is not None})
 
     def _without_path(self, error: CutlineError, dataset: Dataset) -> CutlineError:
-        """Return a refusal in which the log has the name that the settings give it, and no path."""
-        name = dataset.description.source
-        path = self._source(dataset)
-        parts = (error.rule, error.value, error.way_out)
-        return type(error)(*(part.replace(path, name) if isinstance(path, str) else part for part in parts))
+        """Return a refusal in which the log has the name that the settings give it, and no path, nor one of its files."""
+        name, settings = dataset.description.source, self._settings(dataset)
+        if settings.path is None:
+            return error
+        path = self._config.place(settings.path)
+        folder = os.path.dirname(re.split(r"[*?\[]", path)[0])
+        parts = [part.replace(path, name) for part in (error.rule, error.value, error.way_out)]
+        told = zip(parts, (error.rule, f"a file of {name!r}", "Tell the operator."), strict=True)
+        private = (folder, os.path.realpath(folder))
+        return type(error)(*(other if any(each in part for each in private) else part for part, other in told))
 
     def _settings(self, dataset: Dataset) -> SourceSettings:
         found = self._config.sources.get(dataset.description.source)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from cutline.errors import ParameterError
+from cutline.errors import ParameterError, SourceError
 
 CLAIMS = ("email", "preferred_username", "sub")
 _LOOPBACK_NAMES = ("localhost",)
@@ -57,8 +57,14 @@ class SourceSettings:
             return self.path
         from cutline.extras import require
 
-        backend = require("ibis", extra="ibis", purpose="a table of a warehouse").connect(self.ibis)
-        return backend.table(self.table)
+        ibis = require("ibis", extra="ibis", purpose="a table of a warehouse")
+        try:
+            table = ibis.connect(self.ibis).table(self.table)
+        except Exception:  # whatever a driver says, it may hold a login
+            table = None
+        if table is None:
+            raise SourceError("the warehouse must answer, and have the table", "", "Tell the operator.")
+        return table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
