@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -52,21 +53,26 @@ class Write(Protocol):
 
 
 def write_private(path: Path, write: Write) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    draft = path.with_name(f".{secrets.token_hex(8)}.part")
+    """Write a file that only its owner can read, whole or not at all; what is there by then stays.
+
+    Several computers may work in one directory: two keys would split the records twice, two draws of labels be two releases.
+    """
+    for draft in path.parent.glob(f".{path.name}.*.part"):  # of a run that was killed while it wrote this file
+        draft.unlink(missing_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
+    with suppress(FileExistsError):
+        os.link(draft, path)
+    draft.unlink(missing_ok=True)
 
 
 def begin(work: Path, **settings: float | str | None) -> Plan:
     """Return the plan of a run that was begun in this directory, or begin one; refuse to go on with other settings."""
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = work / _PLAN
-    for draft in work.glob(".*.part"):  # of a run that was killed while it wrote
-        draft.unlink(missing_ok=True)
     if not path.exists():
         fresh = json.dumps(settings | {"key": secrets.token_hex(16)}).encode()
         write_private(path, lambda file: file.write(fresh))

@@ -14,6 +14,7 @@ import torch
 
 from cutline.errors import SourceError
 from experiments.celeba.__main__ import main
+from experiments.celeba.ballots import begin, write_private
 from experiments.celeba.folder import ATTRIBUTES, IDENTITIES, PICTURES, read_folder
 from experiments.celeba.generated import write_faces
 
@@ -99,6 +100,19 @@ def test_a_run_that_was_killed_goes_on_and_ends_in_a_student(faces, tmp_path, ca
     assert main([*command, "--epsilon", "1"]) == 1  # drawn again, labels would be paid again
     assert "epsilon=1.0, begun with 40.0" in capsys.readouterr().err
     assert (work / "labels.npz").read_bytes() == labels
+
+
+def test_what_another_computer_has_written_stays(tmp_path):
+    """Two keys would split the records twice, and two draws of labels would be two releases; drafts of others are let alone."""
+    other, stale = tmp_path / ".ballot-0001.npz.ab.part", tmp_path / ".labels.npz.cd.part"
+    other.touch(), stale.touch()
+    for text in (b"first", b"second"):
+        write_private(tmp_path / "labels.npz", lambda file, text=text: file.write(text))
+        assert (tmp_path / "labels.npz").read_bytes() == b"first"
+    assert sorted(tmp_path.iterdir()) == [other, tmp_path / "labels.npz"]
+    settings = {"folder": "f", "teachers": 2, "queries": 1, "size": 8, "epochs": 1, "seed": 0, "epsilon": 1.0}
+    settings |= {"delta": 1e-6, "limit": None, "quorum": None}
+    assert begin(tmp_path / "run", **settings).key == begin(tmp_path / "run", **settings).key
 
 
 def test_a_part_waits_for_the_others(faces, tmp_path, capsys):
