@@ -384,6 +384,23 @@ def test_a_token_follows_no_redirect_and_no_proxy(monkeypatch):
     assert asked == [("/api/v1/datasets?limit=200&after=", "Bearer secret")]
 
 
+def test_a_character_that_a_server_does_not_take_is_no_failure(tmp_path, log, new_database):
+    create_key(tmp_path / "signing.key")
+    address = new_database()
+    sources = {"checkins": {"path": str(log)}}
+    office = Office(Config.parse({"books": address, "store": address, "sources": sources}, folder=tmp_path))
+    office.people.invite("ada", "admin")
+    admin = {"cookie": f"cutline_session={office.people.open_session('ada')}", "origin": ORIGIN}
+    with TestClient(create_app(office), base_url=ORIGIN) as client:
+        codes = [
+            client.post("/sign-in", data={"name": "\0", "password": "guess"}, headers={"origin": ORIGIN}).status_code,
+            client.post("/api/v1/tokens", json={"label": "\0", "scopes": ["read"]}, headers=admin).status_code,
+            client.delete("/api/v1/people/%00", headers=admin).status_code,
+            client.delete("/api/v1/tokens/%00", headers=admin).status_code,
+        ]
+    assert codes == [401, 201, 404, 404]
+
+
 @pytest.fixture
 def files(tmp_path, log):
     """A log of two files that a pattern names, and a warehouse that is not there."""

@@ -17,10 +17,23 @@ Money is not here: what was spent, and every answer, is in the ledger.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
-from sqlalchemy import Column, Float, Integer, Table, Text
+from sqlalchemy import Column, Float, Integer, Table, TypeDecorator
 
 metadata = sa.MetaData()
+
+
+class Text(TypeDecorator[str]):
+    """Text, with a mark where somebody wrote the one character that PostgreSQL does not take."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002 - as the class above has it
+        """Return it as it is written or looked for."""
+        return value and value.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _texts(*names: str) -> list[Column[str]]:
