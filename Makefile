@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint verify fuzz bench reproduce docs browser serve clean
+.PHONY: demo test quick lint verify fuzz bench reproduce docs browser serve screenshots clean
 
 demo: $(VENV)/core.done  ## run the main job on generated check-ins
 	$(BIN)/cutline demo
@@ -24,8 +24,11 @@ lint: $(VENV)/dev.done  ## what CI checks before the tests
 verify: $(VENV)/core.done  ## the exhaustive privacy check on all cores, with progress
 	$(BIN)/cutline verify
 
-serve: $(VENV)/service.done  ## the service over made-up check-ins: open the first link that is printed
-	$(BIN)/cutline serve demo
+serve: $(VENV)/service.done  ## the service over made-up check-ins: open the first link that is printed; PORT=9000 for another port
+	@$(BIN)/cutline serve demo $(if $(PORT),--port $(PORT))
+
+screenshots: $(VENV)/dev.done  ## the pictures of docs/service.md, by a browser that asks the service of `make serve`
+	$(BIN)/python scripts/screenshots.py docs/images
 
 MINUTES ?= 20
 fuzz: $(VENV)/dev.done  ## random attacks on every promise for MINUTES (20); what is found is printed with the command that shows it again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,6 +78,7 @@ def start(context: typer.Context, config: ConfigFile = Path("service.toml")) -> 
 @guarded
 def demo(
     folder: Annotated[Path, typer.Option(metavar="DIR", help="Where its files go.")] = Path("serve-demo"),
+    port: Annotated[int | None, typer.Option(metavar="N", help="Where it listens, on this machine alone.")] = None,
 ) -> None:
     """Serve made-up check-ins: open the first link, choose a password, and ask.
 
@@ -86,8 +88,9 @@ def demo(
     """  # noqa: D301 - \b is the mark for lines that help must not refill
     typer.echo("Writing check-ins of a made-up city, and a budget for questions about them.", err=True)
     run = _load()
-    links = run.prepare_demo(folder)
-    config = run.Config.read(folder / "service.toml")
+    config = run.Config.read(run.write_demo(folder))
+    config = config if port is None else replace(config, port=port)
+    links = run.invite_demo(config)
     first, *others = links
     typer.echo(_DEMO.format(first=first, link=links[first], origin=config.public_origin))
     for name in others:

@@ -37,8 +37,19 @@ def plan_budget(*, questions: int, gap: int, delta: float = 1e-6) -> dict[str, A
         "epsilon": epsilon,
         "delta": delta,
         "sees": _seen(epsilon, questions, delta),
-        "right_at_most": right_at_most(epsilon, delta),
+        "right_at_most": percent_right(epsilon, delta),
     }
+
+
+def percent_right(epsilon: float, delta: float) -> float:
+    """Return how often, in percent, a guess from even odds whether one person is in the log can be right; rounded up.
+
+    Examples
+    --------
+    >>> percent_right(1.0, 1e-6), percent_right(0.0, 0.0)
+    (73.2, 50.0)
+    """
+    return math.ceil(round(1000 * right_at_most(epsilon, delta), 6)) / 10
 
 
 def _find_epsilon(questions: int, gap: int, delta: float) -> float:

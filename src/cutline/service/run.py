@@ -46,24 +46,33 @@ def prepare(path: Path, *, owner: str, admin: str) -> dict[str, str]:
         office.close()
 
 
-def prepare_demo(folder: Path) -> dict[str, str]:
-    """Write a service over made-up check-ins, with a dataset to ask about; return everybody's one-time links."""
+def write_demo(folder: Path) -> Path:
+    """Write a made-up log, settings and a key into a folder, unless they are there; return the file of settings."""
     path = folder / "service.toml"
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_log(folder / "checkins.parquet")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_log(folder / "checkins.parquet")
+        except OSError:
+            raise ParameterError(
+                "the demo writes its files into a folder", repr(folder.name), "Choose one that can be written."
+            ) from None
         prepare(path, owner="olga", admin="ada")
         with path.open("a", encoding="utf-8") as file:
             file.write(_DEMO_SOURCE)
-    config = Config.read(path)
+    return path
+
+
+def invite_demo(config: Config) -> dict[str, str]:
+    """Register the made-up log, unless it is; return everybody's new one-time links, the analyst's first."""
     check_port(config)
     office = Office(config)
     try:
-        links = {name: office.people.invite(name, role) for name, role in DEMO_ROLES.items()}
+        links = {name: office.invite(name, role) for name, role in DEMO_ROLES.items()}
         owner = office.people.find("olga")
         if owner is not None and not office.catalogue.listed(Caller(person=owner)):
             _register_demo(office, Caller(person=owner))
-        return {name: f"{office.config.public_origin}/welcome/{link}" for name, link in links.items()}
+        return links
     finally:
         office.close()
 
@@ -79,7 +88,7 @@ def check_port(config: Config) -> None:
             raise ParameterError(
                 "the service needs an address that is free",
                 f"{config.address}, port {config.port}",
-                "Stop what listens there, or write another port into service.toml.",
+                "Stop what listens there, or take another port: in service.toml, or by --port for the demo.",
             ) from None
 
 

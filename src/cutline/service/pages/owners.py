@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from cutline.errors import CutlineError, ParameterError
-from cutline.explain import right_at_most
 from cutline.ledger import Account
 from cutline.privacy import Budget
 from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
@@ -22,7 +21,7 @@ from cutline.service.office import Office, questions_left
 from cutline.service.pages.history import show_history
 from cutline.service.pages.parts import go, number, read_form, render, text, whole
 from cutline.service.people import Caller
-from cutline.service.planner import plan_budget
+from cutline.service.planner import percent_right, plan_budget
 from cutline.service.web import allow, status_of
 
 router = APIRouter(include_in_schema=False)
@@ -153,13 +152,13 @@ def describe_periods(office: Office, dataset: Dataset) -> dict[str, Any]:
             "name": account.dataset.partition(":")[2],
             "epsilon": account.budget.epsilon,
             "delta": account.budget.delta,
-            "right_at_most": right_at_most(account.budget.epsilon, account.budget.delta),
+            "right_at_most": percent_right(account.budget.epsilon, account.budget.delta),
             "left": questions_left(account),
             "state": account.state,
         }
         for account in accounts
     ]
-    total = {"epsilon": epsilon, "delta": delta, "right_at_most": right_at_most(epsilon, delta)}
+    total = {"epsilon": epsilon, "delta": delta, "right_at_most": percent_right(epsilon, delta)}
     return {"periods": periods, "all_periods": total}
 
 
