@@ -31,7 +31,7 @@ from cutline.sampling import Source, Weights, probabilities
 
 # Of each round: its share of the Rényi limit, and of how many candidates for each item wanted it takes to stop and choose with
 # all that is left. Delta is split evenly. Tuned on public logs [docs/proofs/find-then-choose.md].
-_FOUND = ((0.15, 1.5), (0.35, 1.0), (0.45, 1.0))
+_FOUND = ((0.15, 1.5), (0.35, 1.0), (0.48, 1.0))
 _SUCCESS = 0.5  # of the coins of a middling round: long tails have far more items at the edge than above it
 
 
