@@ -40,6 +40,9 @@ def test_the_default_follows_from_k_the_bound_and_the_domain(k, bound, closed, n
     ("k", "epsilon", "releases", "bound", "name"),
     [
         (2, 0.1, 1, None, "test-first"),
+        (1, 1.0, 20, None, "peel-then-test"),  # of several releases each is below 0.4
+        (2, 1.0, 20, 50, "peel-then-test"),
+        (2, 3.0, 20, None, "test-first"),
         (3, 0.3, 1, 50, "peel-then-test"),
         (3, 0.4, 1, 50, "test-first"),
         (3, 1.0, 7, None, "peel-then-test"),  # 1 / sqrt(7) < 0.4
@@ -79,7 +82,7 @@ def test_groups_share_the_epsilon_that_decides():
     table = cutline.quote(**asked, by="day", groups=list(range(7)))
     assert (table.mechanism["name"], table.reason) == (
         "peel-then-test",
-        "k = 3 is between 3 and 122 for an epsilon of 0.38 a release",
+        "k = 3 is between 1 and 122 for an epsilon of 0.38 a release",
     )
 
 

@@ -27,7 +27,8 @@ from cutline.privacy.curves.base import check_whole
 
 # Found on public logs [docs/reproduce/long-tail.md]. Above _FEW coins on bounded counts find more than draws do, whatever the
 # bound. Above _LARGE times the root of the epsilon of one release, draws with one test pass it too rarely, and what a bottom
-# left over is worth more. Up to _SMALL, and up to one more from the epsilon _AMPLE on, a cliff a little under k is worth more.
+# left over is worth more. From the epsilon _AMPLE on a cliff a little under k is worth more up to one above _SMALL. Below it
+# that holds up to _SMALL, for a single release, whose few draws are charged exactly; of several, draws with one test find more.
 _SMALL, _FEW, _LARGE, _AMPLE = 2, 15, 200, 0.4
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
@@ -185,7 +186,8 @@ def default_mechanism(
         )
     unbounded = "" if bound is None else f"; up to k = {_FEW} more is found by counting each user in all items"
     each = 1.0 if budget is None else budget.epsilon / math.sqrt(budget.releases)
-    small = _SMALL + (each >= _AMPLE)
+    alone = budget is None or budget.releases == 1
+    small = _SMALL + 1 if each >= _AMPLE else _SMALL * alone
     large = max(_FEW, int(_LARGE * math.sqrt(each)))
     at = f"k = {k} is {{}} for an epsilon of {each:.2g} a release" + unbounded
     if small < k <= large:
