@@ -7,9 +7,11 @@ from sklearn.tree import DecisionTreeClassifier
 import cutline
 from cutline.errors import ParameterError
 from cutline.pate.aggregators.class_vote import ClassVote
+from cutline.pate.aggregators.gaussian_votes import GNMax
 from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.pate.planning import SURE, chances_of_yes, plan_labels
 from cutline.privacy import Budget
+from cutline.privacy.curves.class_table import MOST_VOTES
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(900, 3)).astype(np.float32)
@@ -39,6 +41,19 @@ def test_for_classes_it_is_the_law_of_class_vote():
     duel = [chances_of_yes(vote, np.array([[least - less, 40 - least + less, 0]]))[0, 0] for less in (0, 1)]
     assert duel[1] < SURE <= duel[0]
     assert option.quorum is None
+
+
+def test_more_teachers_than_a_table_of_classes_takes_are_counted_as_the_classifier_would():
+    [option] = plan_labels(records=10**6, labels=3, classes=True, epsilons=(1.0,), teachers=(MOST_VOTES + 200,)).options
+    vote = GNMax.calibrate(Budget(epsilon=1.0, delta=1e-6, releases=100), teachers=option.teachers, labels=3)
+    least = round(option.clear * option.teachers)
+    duel = [vote.law(np.array([least - less, option.teachers - least + less, 0]))[1, 0, 0] for less in (0, 1)]
+    assert duel[1] < SURE <= duel[0]
+
+
+def test_a_smaller_quorum_is_not_better_for_being_smaller():
+    plan = plan_labels(records=9000, labels=2, epsilons=(2.0,), teachers=(100, 300), quorums=(0.2, 0.5))
+    assert [option.teachers for option in plan.options] == [300, 300, 100, 100]
 
 
 def test_what_is_expected_on_public_examples_is_what_teachers_then_do():
@@ -76,6 +91,8 @@ def test_classes_are_tried_on_public_examples_too():
         ({"epsilons": ()}, "at least one setting"),
         ({"epsilons": (-1.0,)}, "epsilon"),
         ({"quorums": (2.0,)}, "quorum"),
+        ({"classes": True, "limits": (None, 2)}, "one vote for a class"),
+        ({"classes": True, "quorums": (0.25,)}, "one vote for a class"),
         ({"examples": (X[:5], Y[:5])}, "at least 20"),
         ({"examples": (X, Y[:, :2])}, "2 columns for 3 labels"),
         ({"examples": (X, 2 * Y)}, "something else"),

@@ -100,7 +100,9 @@ def _print(found: LabelPlan) -> None:
         name
         for name in ("epsilon", "teachers", "records each", "queries", "limit", "quorum", "clear", "right", "F1")
         if not (name == "queries" and len(tried) == 1)
-        and not (name in ("limit", "quorum", "F1") and found.classes)
+        and not (name == "limit" and {option.limit for option in found.options} == {None})
+        and not (name == "quorum" and {option.quorum for option in found.options} <= {None, 0.5})
+        and not (name == "F1" and found.classes)
         and not (name in ("right", "F1") and found.recommended.f1 is None)
     ]
     epsilons = sorted({option.epsilon for option in found.options})
@@ -109,12 +111,18 @@ def _print(found: LabelPlan) -> None:
     what = "classes" if found.classes else "labels"
     title = f"{found.records:,} records, {found.labels} {what}, {queries}delta = {found.delta:.3g}"
     print_table(title, columns, [[_cell(option, name) for name in columns] for option in shown])
-    order = "the best on the public examples first" if found.recommended.f1 is not None else "the least first"
-    sure = "the share of teachers at which a label comes out set 19 times in 20"
-    facts = {"clear": f"{sure}{' against one rival' if found.classes else ''}; - if all of them are too few"}
-    facts |= {"shown": f"for every epsilon up to {_SHOWN} settings, {order}; --json has all {len(found.options)}"}
+    tested = found.recommended.f1 is not None
+    order = "the best on the public examples first" if tested else "the least clear majority first"
+    sure = "class comes out against one rival" if found.classes else "label comes out set"
+    facts = {"clear": f"the share of teachers at which a {sure} 19 times in 20; - if all of them are too few"}
+    if tested:
+        measure = "" if found.classes else "; F1 is that of the labels that are set"
+        facts["right"] = f"the share of {what} expected to come out right on the public examples{measure}"
+    if len(shown) < len(found.options):
+        facts["shown"] = f"for every epsilon {_SHOWN} settings, {order}; --json has all {len(found.options)}"
     if found.public_alone is not None:
-        facts["without PATE"] = f"{found.public_alone:.2f} from the public examples alone"
+        score = "right" if found.classes else "F1"
+        facts["without PATE"] = f"{score} {found.public_alone:.2f} from the public examples alone"
     facts |= {"mind": " ".join(found.advice)} if found.advice else {}
     print_facts(results(), facts | {"protects": found.adjacency.protects})
 

@@ -7,6 +7,7 @@ teachers would cast. The chances of the released labels are then exact, by the a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -17,10 +18,14 @@ import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
+from cutline.mechanisms.noise_laws import normal_law
 from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
 from cutline.pate.aggregators.class_vote import ClassVote
+from cutline.pate.aggregators.gaussian_votes import GNMax
 from cutline.pate.aggregators.optimal_vote import OptimalVote
+from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.ballots import limit_ballots
+from cutline.pate.classes import choose_aggregator
 from cutline.privacy import Adjacency, Budget
 from cutline.privacy.curves.base import check_whole
 
@@ -65,7 +70,7 @@ class LabelPlan:
 
     @property
     def recommended(self) -> LabelOption:
-        """The best by F1 on public examples; without any, the one with the least clear majority needed."""
+        """The best by F1 on public examples; without any, the one that needs the least share of teachers above the quorum."""
         return self.options[0]
 
     @property
@@ -76,7 +81,8 @@ class LabelPlan:
             found.append("Even if all teachers agree, their labels come out at random: take more teachers or epsilon.")
         if best.records_each < _FEW:
             found.append(
-                f"Each teacher would learn from {best.records_each} records: PATE suits tens of thousands of records and more."
+                f"Each teacher would learn from {best.records_each} records, and of fewer than {_FEW} few learn much: take "
+                "fewer teachers if you can. PATE suits tens of thousands of records and more."
             )
         if best.f1 is not None and self.public_alone is not None and best.f1 <= self.public_alone:
             found.append(
@@ -128,8 +134,7 @@ def plan_labels(
     records, labels
         About how many private records there are, and how many labels.
     classes
-        Whether a record has exactly one of the labels, its class: then the aggregator is ``"class-vote"``, and otherwise
-        ``"optimal-vote"``.
+        Whether a record has exactly one of the labels, its class. The aggregator is the default of `cutline.PATEClassifier`.
     epsilons, teachers, queries, limits, quorums
         What to try, each with each; limits and quorums are for labels only.
     delta, adjacency
@@ -154,6 +159,12 @@ def plan_labels(
     check_whole("labels", labels)
     for each in teachers:
         check_whole("teachers", each, most=MOST_TEACHERS)
+    if classes and (any(limit is not None for limit in limits) or any(quorum != 0.5 for quorum in quorums)):
+        raise ParameterError(
+            "a teacher has one vote for a class, and the class with the most votes wins",
+            "a ballot limit or a quorum",
+            "Leave it out, or plan for labels.",
+        )
     grid = list(product(queries, teachers, [None] if classes else limits, [None] if classes else quorums, epsilons))
     if not grid:
         raise ParameterError("a plan compares at least one setting", "none", "Pass epsilons, teachers and queries.")
@@ -179,7 +190,7 @@ def plan_labels(
                 f1=scores[1],
             )
         )
-    found.sort(key=lambda each: (-(each.f1 or 0.0), each.clear is None, each.clear))
+    found.sort(key=lambda each: (-(each.f1 or 0.0), each.clear is None, (each.clear or 0.0) - (each.quorum or 0.5)))
     return LabelPlan(
         records=int(records),
         labels=int(labels),
@@ -201,7 +212,7 @@ def _calibrate(
     *,
     classes: bool,
 ) -> Aggregator:
-    kind: type[Aggregator] = ClassVote if classes else OptimalVote
+    kind = find_aggregator(str(choose_aggregator(None, classes=classes, teachers=teachers)))
     return kind.calibrate(budget, teachers=teachers, labels=labels, adjacency=adjacency, limit=limit, quorum=quorum)
 
 
@@ -209,22 +220,27 @@ def chances_of_yes(vote: Aggregator, counts: IntArray) -> FloatArray:
     """Return the probability that each label comes out set, (queries, labels), by the aggregator's own law."""
     if isinstance(vote, OptimalVote):
         return vote.chances(counts)[0]
+    if isinstance(vote, GNMax):
+        rows = [normal_law((row - row.max()) / vote.sigma) for row in counts]
+        return np.array(rows, dtype=np.float64).reshape(counts.shape)
     if not isinstance(vote, ClassVote):
-        raise ParameterError("a plan is for optimal-vote or class-vote", vote.name, "Take one of these.")
+        raise ParameterError("a plan is for optimal-vote, class-vote or gnmax", vote.name, "Take one of these.")
     weights = vote.weigh(counts).astype(object)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
 def _clear(vote: Aggregator) -> float | None:
     """Return the smallest share of teachers at which yes comes out 19 times in 20; for classes against one rival."""
-    counts = np.arange(vote.teachers + 1)
-    if isinstance(vote, OptimalVote):
-        sure = chances_of_yes(vote, counts) >= SURE
-    else:
-        duel = np.zeros((vote.teachers + 1, vote.labels), dtype=np.int64)
-        duel[:, 0], duel[:, 1] = counts, vote.teachers - counts
-        sure = chances_of_yes(vote, duel)[:, 0] >= SURE
-    return float(np.argmax(sure)) / vote.teachers if sure.any() else None
+
+    def chance(count: int) -> float:
+        if isinstance(vote, OptimalVote):
+            return float(chances_of_yes(vote, np.array([count]))[0])
+        duel = np.zeros((1, vote.labels), dtype=np.int64)
+        duel[0, :2] = count, vote.teachers - count
+        return float(chances_of_yes(vote, duel)[0, 0])
+
+    least = bisect_left(range(vote.teachers + 1), True, key=lambda count: chance(count) >= SURE)
+    return least / vote.teachers if least <= vote.teachers else None
 
 
 @dataclass(slots=True, kw_only=True, repr=False, eq=False)
