@@ -182,6 +182,26 @@ def _caller(office):
     return Caller(person=office.people.find("olga"))
 
 
+@pytest.mark.parametrize("broken", ["office.Office.describe", "pages.datasets.render"])
+def test_what_fails_unexpectedly_is_a_page_for_browsers_and_tells_nothing(
+    client, sign_in, dataset, monkeypatch, broken
+):
+    def fail(*_, **__):
+        raise RuntimeError("row 7: zanzibar")
+
+    monkeypatch.setattr(f"cutline.service.{broken}", fail)
+    page = client.get(PAGE, headers=sign_in("analyst"))
+    assert page.status_code == 500
+    assert "That did not work" in page.text
+    assert "zanzibar" not in page.text
+    large = client.post(PAGE, content=b"x" * 300_000, headers=sign_in("analyst"))
+    assert (large.status_code, "That did not work" in large.text) == (413, True)
+    monkeypatch.setattr("cutline.service.app.refuse_page", fail)
+    plain = client.get(PAGE, headers=sign_in("analyst"))
+    assert (plain.status_code, plain.headers["content-type"]) == (500, "application/problem+json")
+    assert "zanzibar" not in plain.text
+
+
 def test_a_port_that_is_taken_is_refused_before_anything_is_served(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -21,7 +21,7 @@ serve = typer.Typer(
     rich_markup_mode=None,
 )
 _DEMO = """
-1. Open this link, and choose any password:
+1. Open this link, and choose a password of 12 characters or more:
 
    {link}
 
@@ -86,7 +86,7 @@ def demo(
     Example:
       cutline serve demo
     """  # noqa: D301 - \b is the mark for lines that help must not refill
-    typer.echo("Writing check-ins of a made-up city, and a budget for questions about them.", err=True)
+    typer.echo("Preparing the check-ins of a made-up city, and a budget for questions about them.", err=True)
     run = _load()
     config = run.Config.read(run.write_demo(folder))
     config = config if port is None else replace(config, port=port)

@@ -95,8 +95,20 @@ def create_app(office: Office) -> FastAPI:
     def count(route: str, method: str, status: int) -> None:
         counted.labels(route, method, str(status)).inc()
 
-    app.add_middleware(Envelope, secure=office.config.secure, count=count)
+    app.add_middleware(Envelope, secure=office.config.secure, count=count, refuse=_refuse_in_kind)
     return app
+
+
+def _refuse_in_kind(request: Request, error: CutlineError, status: int) -> Response:
+    """Return a refusal as whoever asked reads it: a page for a browser, problem+json for a program."""
+    if _is_api(request):
+        return problem(error, status)
+    try:
+        page = refuse_page(request, error)
+    except Exception:  # what failed may be the pages themselves
+        return problem(error, status)
+    page.status_code = status
+    return page
 
 
 def _is_api(request: Request) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from cutline.errors import (
     AdjacencyError,
@@ -197,11 +197,23 @@ class Pace:
             raise TooMany("there is a limit to calls in a minute", f"more than {self._full:.0f}", "Wait a little.")
 
 
+def refuse_program(_: Request, error: CutlineError, status: int) -> Response:
+    """Return a refusal for a program, whoever asked."""
+    return problem(error, status)
+
+
 class Envelope:
     """The outermost layer: refuses large bodies, adds the headers that keep a browser safe, and logs without data."""
 
-    def __init__(self, app: Any, *, secure: bool, count: Callable[[str, str, int], None]) -> None:
-        self._app, self._count = app, count
+    def __init__(
+        self,
+        app: Any,
+        *,
+        secure: bool,
+        count: Callable[[str, str, int], None],
+        refuse: Callable[[Request, CutlineError, int], Response] = refuse_program,
+    ) -> None:
+        self._app, self._count, self._refuse = app, count, refuse
         self._headers = _HEADERS + (((b"strict-transport-security", b"max-age=31536000"),) if secure else ())
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -236,12 +248,13 @@ class Envelope:
 
         try:
             if body is None:
-                await problem(_TOO_SLOW if slow else _TOO_LARGE)(scope, receive, marked)
+                refusal = _TOO_SLOW if slow else _TOO_LARGE
+                await self._refuse(Request(scope), refusal, status_of(refusal))(scope, receive, marked)
             else:
                 await self._app(scope, replayed, marked)
         except Exception:  # whatever it is, its text may quote rows
             if not begun:
-                await problem(UNEXPECTED, 500)(scope, receive, marked)
+                await self._refuse(Request(scope), UNEXPECTED, 500)(scope, receive, marked)
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
             caller = scope.get("state", {}).get("caller")
