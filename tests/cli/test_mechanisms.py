@@ -71,7 +71,7 @@ def test_refusals_show_the_way_out(run, checkins, options, word):
 def test_an_answer_that_falls_short_names_what_may_show_more(run, checkins):
     asked = ("top", checkins, "--user", "user_id", "--item", "venue", "--k", 90, "--epsilon", 0.05)
     text = " ".join(run(*asked).stdout.split())
-    assert "to find more --k 30: fewer items share the same budget; or --epsilon 0.15: less noise" in text
+    assert "to find more --k 30: fewer items share the same budget or --epsilon 0.15: less noise" in text
     assert "or --max-items-per-user 50: more of a long tail is found" in text
     whole = run("top", checkins, "--user", "user_id", "--item", "venue", "--k", 12).stdout
     assert "to find more" not in whole
