@@ -75,6 +75,14 @@ def test_an_answer_that_fell_short_leads_to_a_question_that_is_filled_in(client,
     assert re.search(r'<option value="day" selected>', filled)
     filled = client.get(places[1].replace("&amp;", "&"), headers=analyst).text
     assert re.search(r'<option value="3" selected>', filled)
+    for k in (1, 2, 3):
+        client.post(ASK, json={"item": "venue", "k": k, "counts": True}, headers=analyst)
+    left = int(
+        re.search(r"(\d+) of 10 questions are left now", client.get(f"{PAGE}/answers/2", headers=analyst).text)[1]
+    )
+    assert left < 3
+    page = client.get(f"{PAGE}/answers/2", headers=analyst).text
+    assert [int(spend) for spend in re.findall(r"spend=(\d)", page)] == [left] * (left > 1)
 
 
 def test_a_price_says_what_is_taken_and_the_chance_before_anything_is_paid(client, sign_in, office, dataset):

@@ -62,18 +62,22 @@ def ask_again(dataset: Dataset, asked: Asked, **changed: object) -> str:
     return f"/datasets/{dataset.name}?{urlencode(given)}"
 
 
-def advise_next(dataset: Dataset, asked: Asked, steps: tuple[NextStep, ...], *, questions: int) -> list[dict[str, str]]:
-    """Return what to ask next, as the service offers it: a link where the page has a field for it, or whom to turn to."""
-    told = []
+def advise_next(dataset: Dataset, asked: Asked, steps: tuple[NextStep, ...], *, left: int) -> list[dict[str, str]]:
+    """Return what to ask next, as the service offers it: a link where the page has a field for it, or whom to turn to.
+
+    ``left`` is how many questions whoever reads it could still spend.
+    """
+    told, spent = [], int(asked.share.partition("/")[0]) if asked.share else 1
     for step in steps:
         because = step.because[:1].upper() + step.because[1:]
         if step.parameter == "k":
             words = f"Ask for the top {step.value}"
             told.append({"do": words, "because": because, "link": ask_again(dataset, asked, k=step.value)})
         elif step.parameter == "share":
-            spend = min(3 * _spent(asked), questions)
+            spend = min(3 * spent, left)
             link = ask_again(dataset, asked, spend=spend)
-            told.append({"do": f"Spend {spend} questions on it", "because": because, "link": link})
+            if spend > spent:
+                told.append({"do": f"Spend {spend} questions on it", "because": because, "link": link})
         elif step.parameter in _FOR_OWNERS:
             words = f"Ask the owner to limit the {_FOR_OWNERS[step.parameter]}"
             told.append({"do": words, "because": because, "link": ""})
@@ -100,7 +104,3 @@ def as_curl(origin: str, dataset: Dataset, asked: Asked) -> str:
 
 def _body(asked: Asked) -> dict[str, Any]:
     return {name: value for name, value in asked.to_dict().items() if value and name != "purpose"}
-
-
-def _spent(asked: Asked) -> int:
-    return int(asked.share.partition("/")[0]) if asked.share else 1

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,7 @@ from cutline.service import pages
 from cutline.service.web import rule_of
 from tests.service.browser.conftest import PEOPLE, ROOT, SIZES
 
-AXE = ROOT / ".venv/node/node_modules/axe-core/axe.min.js"
+AXE = Path(sys.prefix) / "node/node_modules/axe-core/axe.min.js"
 # What an address that holds a name leads to; every route of a page is here, and a new one without an example fails.
 EXAMPLES = {
     "/": ["/"],

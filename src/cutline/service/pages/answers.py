@@ -46,7 +46,7 @@ def show_answer(request: Request, office: TheOffice, caller: TheCaller, dataset:
         return _file(dataset, entry, answer, form)
     account = office.books.show(entry.dataset)
     asked = read_asked(entry, dataset, account)
-    origin = office.config.public_origin
+    origin, left = office.config.public_origin, questions_left(account, caller.name)
     return render(
         request,
         "answer.html",
@@ -57,13 +57,13 @@ def show_answer(request: Request, office: TheOffice, caller: TheCaller, dataset:
         asked=asked,
         in_words=say_question(asked),
         lists=[(group.get(asked.by or ""), each, lay_out(each)) for group, each in answer.by_group()],
-        steps=advise_next(dataset, asked, answer.next_steps, questions=account.budget.releases),
+        steps=advise_next(dataset, asked, answer.next_steps, left=left["left"]),
         meaning=answer.explain().sections[_MEANING].paragraphs[0],
         repeated="free" in request.query_params,
         percent=100 * float(max(entry.charged.shares(account.limits))),
         set_aside=100 * float(max(entry.reserved.shares(account.limits))),
         period=entry.dataset.partition(":")[2],
-        left=questions_left(account, caller.name),
+        left=left,
         as_python=as_python(origin, dataset, asked),
         as_curl=as_curl(origin, dataset, asked),
     )
