@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 
 from cutline.errors import ParameterError
 from cutline.mechanisms.adaptive.gap_tests import GaussianTest
-from cutline.privacy import BitTable, BoundedRange, GaussianBit, OneOrder, Pure, WeightedTable
+from cutline.privacy import Adjacency, BitTable, BoundedRange, Cost, GaussianBit, OneOrder, Pure, WeightedTable
 from cutline.privacy.curves.base import curve_from_dict, curve_to_dict
 from cutline.privacy.curves.bit_table import CoinPairs
 
@@ -153,6 +153,20 @@ def test_a_weighted_table_keeps_its_bound_at_every_step(parts):
     else:  # more steps are bounded, so it rises later, by little
         assert np.all(votes <= whole[: len(votes)] * (1 + 1e-9))
         assert np.searchsorted(votes, 0.5) <= np.searchsorted(whole, 0.5) + 3
+
+
+def test_a_weighted_table_says_nothing_of_pure_steps():
+    table = WeightedTable.stability(order=4.0, rdp=0.5, delta=1e-4)
+    together = 36 * Cost.of(table, adjacency=Adjacency.ADD_REMOVE, delta=table.outside)
+    assert table.rdp(math.inf) == math.inf
+    assert {*together.epsilons(0.1)} == {"rdp", "rdp-classic"}
+    # Why: 47 votes of 7/8 have squares that fit into 36 whole ones, but as many steps compose to more than 36 pure ones do.
+    whole, parted = (
+        (times * Cost.of(Pure(epsilon=epsilon), adjacency=Adjacency.ADD_REMOVE)).epsilons(0.9903)["advanced"]
+        for times, epsilon in ((36, 8.0), (47, 8.0 * 49 / 64))
+    )
+    assert 47 * 49 <= 36 * 64
+    assert parted > whole
 
 
 def test_a_weighted_table_refuses_nonsense():

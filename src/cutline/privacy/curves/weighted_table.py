@@ -85,9 +85,12 @@ class WeightedTable:
         return fraction_up(max(Fraction(p) * self.parts**2 / j**2 for j, p in first))
 
     def rdp(self, order: float) -> float:
-        """Return the largest divergence of a step, for a whole vote: over all steps and both directions, rounded up."""
-        check_order(order)
-        return _dearest(self.values, self.parts, order)
+        """Return the largest divergence of a step, for a whole vote: over all steps and both directions, rounded up.
+
+        Nothing is said of pure DP. A use stands for up to ``parts^2`` smaller steps, and though their epsilons add up to no
+        more than its own, the optimal composition of pure steps would count one of them: too few for votes of 7/8, say.
+        """
+        return math.inf if check_order(order) == math.inf else _dearest(self.values, self.parts, order)
 
     def __repr__(self) -> str:
         return f"WeightedTable({len(self.values)} values in {self.parts} parts)"
