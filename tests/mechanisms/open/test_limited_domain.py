@@ -122,7 +122,7 @@ def test_an_empty_log_gives_an_empty_list():
     assert (outcome.items, outcome.status, chance, others) == ((), "empty", 1.0, [])
     release = small().release(nothing, rng=SeededSource(0))
     assert release.items == ()
-    assert release.released
+    assert (release.status, release.released) == ("empty", False)
 
 
 def test_an_item_of_one_user_is_drawn_with_at_most_delta():

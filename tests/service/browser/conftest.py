@@ -45,9 +45,9 @@ class Site:
     job: str
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium():
-    """One browser for all tests; each visitor has a context, like a profile, of their own."""
+    """One browser for a file of tests, and ended with it: its loop would run in this process under all others."""
     found = load_browser()
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
@@ -56,7 +56,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     settings, port = write_settings(folder)
