@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cutline.arrays import IntArray
 from cutline.pate import aggregator as find_aggregator
 from cutline.privacy import Budget
 from cutline.sampling import SeededSource
@@ -15,7 +16,7 @@ from experiments.exp3.sweeps import DELTA
 from experiments.report import Cell, Table
 from experiments.trials import mean_and_error
 
-TEACHERS, QUERIES = 50, 100
+TEACHERS, QUERIES, CLASSES = 50, 100, 10
 EPSILONS = (2.0, 4.0, 8.0)
 AGGREGATORS = {
     "ClassVote": "class-vote",
@@ -39,6 +40,39 @@ class Digits(NamedTuple):
     released: Mapping[tuple[str, float], Shares]
 
 
+class ClassPoll(NamedTuple):
+    """Votes on public images, (images, classes), and their true classes."""
+
+    votes: IntArray
+    truth: IntArray
+
+
+def poll_digits(split: int, teachers: int) -> ClassPoll:
+    """Train logistic teachers on a random split of the digits that come with scikit-learn, and let them vote on the rest."""
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+
+    from cutline.pate.aggregators.gaussian_votes import GNMax
+    from cutline.pate.teachers import Teachers
+
+    images, digit = load_digits(return_X_y=True)
+    order = np.random.default_rng(split).permutation(len(images))
+    public, private = order[:QUERIES], order[QUERIES:]
+    voters = Teachers(
+        template=LogisticRegression(),
+        features=images[private],
+        labels=digit[private, None].astype(np.float64),
+        ids=None,
+        public=images[public],
+        key=b"exp3",
+        seeds=np.arange(teachers),
+        classes=CLASSES,
+    )
+    # Every aggregator of classes counts as this one does.
+    votes = voters.votes(GNMax(sigma=1.0, teachers=teachers, labels=CLASSES))
+    return ClassPoll(votes, digit[public])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigitsCell:
     """One split of the digits that come with scikit-learn: public images, and private ones for the teachers."""
@@ -48,38 +82,17 @@ class DigitsCell:
 
     def __call__(self, seed: int) -> Digits:
         """Poll the teachers once and put all aggregators to the same votes, under REPLACE."""
-        from sklearn.datasets import load_digits
-        from sklearn.linear_model import LogisticRegression
-
-        from cutline.pate.aggregators.gaussian_votes import GNMax
-        from cutline.pate.teachers import Teachers
-
-        images, digit = load_digits(return_X_y=True)
-        order = np.random.default_rng(self.split).permutation(len(images))
-        public, private = order[:QUERIES], order[QUERIES:]
-        voters = Teachers(
-            template=LogisticRegression(),
-            features=images[private],
-            labels=digit[private, None].astype(np.float64),
-            ids=None,
-            public=images[public],
-            key=b"exp3",
-            seeds=np.arange(self.teachers),
-            classes=10,
-        )
-        votes = voters.votes(
-            GNMax(sigma=1.0, teachers=self.teachers, labels=10)
-        )  # every aggregator of classes counts so
-        truth, source, released = digit[public], SeededSource(seed), {}
+        poll = poll_digits(self.split, self.teachers)
+        source, released = SeededSource(seed), {}
         for title, name in AGGREGATORS.items():
             for epsilon in EPSILONS:
                 budget = Budget(epsilon=epsilon, delta=DELTA, releases=QUERIES)
-                vote = find_aggregator(name).calibrate(budget, teachers=self.teachers, labels=10)
-                values = vote.release(votes, rng=source).values
+                vote = find_aggregator(name).calibrate(budget, teachers=self.teachers, labels=CLASSES)
+                values = vote.release(poll.votes, rng=source).values
                 answered = (values == 1).any(axis=1)
-                right = answered & (values.argmax(axis=1) == truth)
+                right = answered & (values.argmax(axis=1) == poll.truth)
                 released[title, epsilon] = Shares(float(right.mean()), float(answered.mean()))
-        return Digits(float((votes.argmax(axis=1) == truth).mean()), released)
+        return Digits(float((poll.votes.argmax(axis=1) == poll.truth).mean()), released)
 
 
 def digits_table(found: Sequence[Digits], *, teachers: int) -> Table:

@@ -11,6 +11,7 @@ from experiments.datasets import load_celeba
 from experiments.exp3 import tables
 from experiments.exp3.ballot_limits import LimitCell
 from experiments.exp3.celeba_ballots import LIMITS, QUERIES, TEACHERS, simulate
+from experiments.exp3.class_rivals import TARGETS, RivalsCell, rivals_table
 from experiments.exp3.digits import TEACHERS as TEACHERS_OF_DIGITS
 from experiments.exp3.digits import DigitsCell, digits_table
 from experiments.exp3.figures import draw_needed, draw_sweep
@@ -46,6 +47,7 @@ class Plan:
     student_epsilons: tuple[float, ...] = (3.66, 8.0)
     lines: tuple[str, ...] = tuple(LINES)
     digit_teachers: int = TEACHERS_OF_DIGITS
+    digit_targets: tuple[float, ...] = TARGETS
     planned_near: float = 2.9  # about where OptimalVote, paid for as a plan, reaches the accuracy on CelebA
 
 
@@ -107,6 +109,7 @@ def study(setting: Setting, plan: Plan) -> StudyReport:
             tables.limits_table(polls, limits, epsilon=plan.shown),
             tables.student_table(lessons, students, epsilons=plan.student_epsilons),
             digits_table([found[f"digits, split {n}"] for n in range(trials)], teachers=plan.digit_teachers),
+            rivals_table(found["digits, needed"], plan.digit_targets, teachers=plan.digit_teachers),
         ),
     )
 
@@ -117,7 +120,8 @@ def _cells(
     """Return all work after the polls, the slowest first so that no process waits for the last at the end."""
     celeba = polls[0]
     cells: dict[str, Callable[[int], Any]] = {
-        "celeba, planned": PlannedCell(poll=celeba, target=targets["celeba"], trials=trials, near=plan.planned_near)
+        "celeba, planned": PlannedCell(poll=celeba, target=targets["celeba"], trials=trials, near=plan.planned_near),
+        "digits, needed": RivalsCell(splits=trials, teachers=plan.digit_teachers, targets=plan.digit_targets),
     }
     for line in sorted(plan.lines, key=lambda name: "StableTopK" not in name):
         for poll in polls:

@@ -138,11 +138,14 @@ def _loaded(name: str, data: Path | None) -> LabelData:
     return load_multilabel(name, data)
 
 
-def make_teacher(penalty: float) -> Any:
-    """Return the classifier that teachers and students are: a ridge regression for all labels together."""
+def make_teacher(penalty: float, names: int | None = None) -> Any:
+    """Return the classifier that teachers and students are: a ridge regression for all labels together, or its surest ones."""
     from sklearn.linear_model import RidgeClassifier
 
-    return RidgeClassifier(alpha=penalty)
+    from cutline.pate.surest import SurestLabels
+
+    ridge = RidgeClassifier(alpha=penalty)
+    return ridge if names is None else SurestLabels(ridge, names)
 
 
 def _taught(features: npt.NDArray[np.float64], truth: Bools, asked: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
@@ -169,13 +172,14 @@ def _votes_of_block(block: _Block, seed: int) -> dict[int | None, IntArray]:  # 
     """Train every fourth teacher and return the sum of their ballots for each limit."""
     from threadpoolctl import threadpool_limits
 
-    from cutline.pate.partition import assign, row_bytes, shards
+    from cutline import partition
+    from cutline.pate.partition import shards
 
     group = block.group
     data = _loaded(group.name, block.data)
     public, _ = _split(data, group, block.seed)
     features, trained = _features(data), np.flatnonzero(data.split == 0)
-    given = assign(row_bytes(features[trained]), teachers=group.teachers, key=_KEY)
+    given = partition(features[trained], teachers=group.teachers, key=_KEY)
     votes = {tau: np.zeros((group.queries, data.values.shape[1]), np.int64) for tau in (None, *group.limits)}
     with threadpool_limits(1):  # matrices are small: threads cost more than they save
         for number, places in enumerate(shards(given, teachers=group.teachers)):
@@ -196,10 +200,8 @@ def _ballots(
     # Wide integers: scikit-learn's binarizer keeps column numbers in the labels' own type, and int8 ends at label 127.
     shard: Any = Shard(features=features, labels=truth.astype(np.int64), seed=0)
     cast: Any
-    cast, scores = ballot(make_teacher(group.penalty), shard, public, scored=True)
+    cast, scores = ballot(make_teacher(group.penalty, group.names), shard, public, scored=True)
     if scores is None:
         raise AssertionError(group.name)
-    if group.names is not None:
-        cast = limit_ballots(np.ones_like(cast)[None], scores[None], group.names)[0]
     cut = {tau: limit_ballots(cast[None], scores[None], tau)[0] for tau in group.limits}
     return {None: cast} | cut

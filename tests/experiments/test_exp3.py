@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifier
 
 from cutline import PATEClassifier
 from cutline.pate import limit_ballots
 from cutline.pate.student import LabelWarning
+from cutline.pate.surest import SurestLabels
 from cutline.privacy import Adjacency, BitTable
 from cutline.privacy.rules.registry import RULES
-from experiments.datasets import LabelData, load_multilabel
+from experiments.datasets import LabelData
+from experiments.datasets.generated import generated_labels
 from experiments.exp3.celeba_ballots import accuracies_in_probits, count_limited, simulate
 from experiments.exp3.least_epsilon import Interval, interval, least_epsilon
 from experiments.exp3.polls import Poll, score, tally
@@ -32,7 +35,7 @@ from experiments.exp3.sweeps import (
     release_labels,
 )
 from experiments.exp3.tables import least
-from experiments.exp3.taught_ballots import CLASSES, _split, make_teacher, poll_teachers
+from experiments.exp3.taught_ballots import CLASSES, _split, poll_teachers
 from experiments.report import StudyReport
 from experiments.trials import Setting
 
@@ -96,32 +99,42 @@ def test_a_poll_has_the_quorum_of_its_aggregators() -> None:
             assert vote.release(votes).values.tolist() == [[0, 1, 1, 1]]
 
 
-def test_the_classifier_releases_what_the_study_does() -> None:
+@pytest.mark.parametrize(
+    ("name", "teacher"),
+    [("tmc2007", RidgeClassifier(alpha=1.0)), ("delicious", SurestLabels(RidgeClassifier(alpha=2.0), names=10))],
+)
+def test_the_classifier_releases_what_the_study_does(
+    name: str, teacher: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The public face alone gives the study's labels: same records to the same teachers, same limit, quorum and draws."""
-    group = replace(CLASSES["tmc2007"], teachers=24, queries=20, limits=(2,), quorum=0.25)
+    features, values = generated_labels(name, examples=1_600, labels=120, per_example=6.0, features=80)
+    data = LabelData(
+        name="few", title="made up", note="", generated=True, labels=tuple(map(str, range(120))), features=features,
+        values=values, split=np.repeat(np.arange(2, dtype=np.int8), (1_500, 100)),
+    )  # fmt: skip
+    monkeypatch.setattr("experiments.exp3.taught_ballots._loaded", lambda *_: data)
+    group = replace(CLASSES[name], teachers=24, queries=20, quorum=0.25)
     poll = poll_teachers(group, Setting(jobs=1)).poll
     line = LINES["OptimalVote, limited"]
-    [expected] = release_labels(poll, line, epsilon=8.0, adjacency=Adjacency.REPLACE, trials=1, seed=5)
-    data = load_multilabel("tmc2007", None)
+    [expected] = release_labels(poll, line, epsilon=30.0, adjacency=Adjacency.REPLACE, trials=1, seed=5)
     public, _ = _split(data, group, 0)
-    private = data.split == 0
-    assert data.features is not None
-    features = data.features.astype(np.float64)
+    numbers, private = features.astype(np.float64), data.split == 0
     model = PATEClassifier(
-        make_teacher(1.0), make_teacher(10.0), n_teachers=24, epsilon=8.0, delta=DELTA, limit=2, quorum=0.25,
+        teacher, RidgeClassifier(alpha=10.0), n_teachers=24, epsilon=30.0, delta=DELTA, limit=group.limit, quorum=0.25,
         partition_key=b"exp3", noise_seed=5, random_state=0,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelWarning)
-        model.fit(features[private], data.values[private].astype(int), X_public=features[public])
+        model.fit(numbers[private], values[private].astype(int), X_public=numbers[public])
     assert np.array_equal(model.labels_.values, expected)
+    assert 20 < expected.sum() < 20 * 120 / 2
 
 
 @pytest.fixture(scope="module")
 def report() -> StudyReport:
     plan = Plan(
         teachers=40, queries=20, limits=(10,), celeba_epsilons=(4.0, 8.0), taught_epsilons=(4.0, 8.0), shown=4.0,
-        student_epsilons=(8.0,), digit_teachers=12, lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
+        student_epsilons=(8.0,), digit_teachers=12, digit_targets=(0.5,), lines=("OptimalVote", "PATE-tau", PAPERS_TEST),
         classes=(replace(CLASSES["tmc2007"], teachers=24, queries=20, limits=(2,)),),
     )  # fmt: skip
     return study(Setting(trials=2, jobs=1), plan)
@@ -246,6 +259,7 @@ def test_the_report_is_written_and_says_that_data_are_generated(report: StudyRep
     assert [table.name for table in report.tables] == [
         "privacy", "needed", "planned", "balanced",
         "celeba-labels", "tmc2007-labels", "answers", "accounting", "limits", "students", "digits",
+        "digits-needed",
     ]  # fmt: skip
     assert all("(generated)" in table.title for table in report.tables if table.name.endswith("-labels"))
     page, *files = report.write(tmp_path, "*A run.*")

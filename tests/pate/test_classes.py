@@ -121,6 +121,9 @@ def test_withheld_examples_are_missing_for_the_student():
     values = model.labels_.values
     marked = fit_class_student(LabelPropagation(), PLACE[PUBLIC], values, missing="mark")
     assert (marked.predict(PLACE[:300]) == KIND[:300]).mean() > 0.6
+    unaware = fit_class_student(KNeighborsClassifier(1), PLACE[PUBLIC], values, missing="mark")
+    commonest = np.bincount(values.argmax(axis=1)[values.max(axis=1) == 1]).argmax()
+    assert set(unaware.predict(PLACE[PUBLIC][values.max(axis=1) == -1]).tolist()) == {commonest}
     only = np.tile(np.array([[0, 1, 0]], dtype=np.int8), (4, 1))
     with pytest.warns(LabelWarning, match="1 of 3 classes"):
         student = fit_class_student(LogisticRegression(), PLACE[:4], only)

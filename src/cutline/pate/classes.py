@@ -110,7 +110,7 @@ def choose_aggregator(given: str | Aggregator | None, *, classes: bool, teachers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassStudent:
-    """A fitted student of classes, or the only class that there was to learn."""
+    """A fitted student of classes; the constant is the class that came out most often, or the only one there was to learn."""
 
     classes: int
     model: Any
@@ -120,7 +120,9 @@ class ClassStudent:
         """Return the place of each example's class among the names."""
         if self.model is None:
             return np.full(features.shape[0], self.constant, dtype=np.int64)
-        return np.asarray(self.model.predict(features), dtype=np.int64).reshape(-1)
+        places = np.asarray(self.model.predict(features), dtype=np.int64).reshape(-1)
+        # A student that took the mark of a missing class for a class of its own may answer with it.
+        return np.where(places == MISSING, self.constant, places)
 
     def predict_proba(self, features: Any) -> FloatArray:
         """Return the probability of every class, (examples, classes); 0 for those that were never released."""
@@ -154,7 +156,7 @@ def fit_class_student(
     check_missing(missing)
     answered = (labels == 1).any(axis=1)
     released = np.where(answered, (labels == 1).argmax(axis=1), MISSING)
-    seen = np.unique(released[answered])
+    seen, times = np.unique(released[answered], return_counts=True)
     if seen.size < 2:
         warnings.warn(
             f"{seen.size} of {labels.shape[1]} classes were released, and the student answers with a constant. A larger "
@@ -165,4 +167,4 @@ def fit_class_student(
         return ClassStudent(classes=labels.shape[1], model=None, constant=int(seen[0]) if seen.size else 0)
     known = slice(None) if missing == "mark" else answered
     model = seeded_clone(template, seed).fit(features[known], released[known])
-    return ClassStudent(classes=labels.shape[1], model=model, constant=int(seen[0]))
+    return ClassStudent(classes=labels.shape[1], model=model, constant=int(seen[times.argmax()]))
