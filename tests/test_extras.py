@@ -33,7 +33,9 @@ sys.meta_path.insert(0, Absent())
 IMPORT_ALL = """
 import pkgutil, cutline
 for module in pkgutil.walk_packages(cutline.__path__, "cutline."):
-    needs_more = ("cutline.pate.classifier", "cutline.interop.torch_classifier", "cutline.cli.__main__")
+    needs_more = (
+        "cutline.pate.classifier", "cutline.pate.surest", "cutline.interop.torch_classifier", "cutline.cli.__main__"
+    )
     if module.name not in needs_more and not module.name.startswith("cutline.service."):
         __import__(module.name)
 """
@@ -83,6 +85,7 @@ def test_every_command_works_without_extras(python, folder):
         [*TOP, *BOOKS],
         ["ledger", "show", *BOOKS],
         ["label", "ballots.npz", "--epsilon", "40", "--out", "labels.npz"],
+        ["plan-labels", "--records", "900", "--labels", "2", "--teachers", "20"],
         ["verify", "--mechanism", "top-stable"],
     ):
         done = python("-m", "cutline.cli", *command)
@@ -117,6 +120,8 @@ def test_a_figure_is_refused_before_anything_is_counted_or_paid(python, folder):
         ("import cutline; cutline.PATEClassifier", "pate"),
         ("from cutline.pate.classifier import PATEClassifier", "pate"),
         ("from cutline.interop.torch_classifier import TorchClassifier", "pate"),
+        ("from cutline.pate.surest import SurestLabels", "pate"),
+        ("import cutline; cutline.plan_labels(records=900, labels=1, examples=([[0.0]] * 40, [0] * 40))", "pate"),
         (
             "import pathlib; from cutline.service.certificates import create_key; create_key(pathlib.Path('key'))",
             "service",
