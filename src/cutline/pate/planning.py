@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
+from cutline.extras import require
 from cutline.mechanisms.noise_laws import normal_law
 from cutline.pate.aggregators.base import MOST_TEACHERS, Aggregator
 from cutline.pate.aggregators.class_vote import ClassVote
@@ -258,8 +259,7 @@ class _Poll:
 
     @classmethod
     def read(cls, examples: tuple[Any, Any], *, labels: int, classes: bool, teacher: Any, seed: int) -> _Poll:
-        from sklearn.linear_model import LogisticRegression
-
+        linear = require("sklearn.linear_model", extra="pate", purpose="training on public examples")
         from cutline.pate.partition import read_features, read_groups, read_labels
 
         features, (values, _) = read_features(examples[0], name="examples"), read_labels(examples[1])
@@ -286,7 +286,7 @@ class _Poll:
             learnt=order[len(judged) :],
             judged=judged,
             classes=classes,
-            template=LogisticRegression() if teacher is None else teacher,
+            template=linear.LogisticRegression() if teacher is None else teacher,
             seed=seed,
             ballots={},
         )
