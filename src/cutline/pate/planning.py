@@ -27,6 +27,8 @@ from cutline.pate.aggregators.optimal_vote import OptimalVote
 from cutline.pate.aggregators.registry import aggregator as find_aggregator
 from cutline.pate.ballots import limit_ballots
 from cutline.pate.classes import choose_aggregator
+from cutline.pate.partition import read_features, read_groups, read_labels
+from cutline.pate.teachers import Shard, ballot
 from cutline.privacy import Adjacency, Budget
 from cutline.privacy.curves.base import check_whole
 
@@ -260,8 +262,6 @@ class _Poll:
     @classmethod
     def read(cls, examples: tuple[Any, Any], *, labels: int, classes: bool, teacher: Any, seed: int) -> _Poll:
         linear = require("sklearn.linear_model", extra="pate", purpose="training on public examples")
-        from cutline.pate.partition import read_features, read_groups, read_labels
-
         features, (values, _) = read_features(examples[0], name="examples"), read_labels(examples[1])
         read_groups(None, features, values)
         if classes and values.shape[1] == 1:
@@ -315,8 +315,6 @@ class _Poll:
             yield rng.choice(self.learnt, size, replace=False)
 
     def _cast(self, rows: IntArray, number: int) -> tuple[npt.NDArray[np.int8], FloatArray]:
-        from cutline.pate.teachers import Shard, ballot
-
         known, classes = self.truth[rows], self.truth.shape[1] if self.classes else None
         learnt = known.argmax(axis=1)[:, None] if self.classes else known
         lesson = Shard(features=self.features[rows], labels=learnt, seed=number, classes=classes)
