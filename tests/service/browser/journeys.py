@@ -205,6 +205,8 @@ def review(page, dataset):
     assert [row.locator(".badge").inner_text() for row in rows.all()] == ["withheld", "released"]
     says(page, r"ann-.*data of 2024-06, period 2024.*\d %", within="table.history tbody tr:last-child")
     assert page.locator("main form, main button:not(.copy)").count() == 0  # a reviewer reads
+    rows.last.get_by_text("Guarantee").click()
+    says(page, "-DP for one user joining or leaving", within="table.history tbody tr:last-child details")
     key = page.locator("dt:has-text('key of certificates') + dd").inner_text()
     with page.expect_download() as saved:
         rows.last.get_by_role("link", name=re.compile("^certificate")).click()

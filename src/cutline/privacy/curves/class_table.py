@@ -73,6 +73,9 @@ class ClassTable:
         values = self.weights
         if len(values) < 2 or values[0] < 1 or values[-1] > HEAVIEST or any(b < a for a, b in pairwise(values)):
             raise ParameterError("weights must be whole numbers of at least 1 that do not fall", "", "Use build.")
+        if any(int(float(value)) != value for value in values):
+            # The cost is computed from floats: a step that is small beside its weight would be lost in rounding.
+            raise ParameterError("weights must have at most 53 binary digits before their zeros", "", "Use build.")
         _check_votes(len(values) - 1)
 
     @classmethod

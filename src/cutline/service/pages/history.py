@@ -19,5 +19,7 @@ def show_history(request: Request, office: Office, caller: Caller, dataset: Data
     before = int(given) if given.isascii() and given.isdigit() and 0 < len(given) < 18 else None
     rows = office.history(caller, dataset, before=before, limit=_SHOWN)
     for row in rows:
-        row["status"] = office.answer_of(dataset, row["entry"])[1].status if row["answered"] else None
+        if row["answered"]:
+            _, answer = office.answer_of(dataset, row["entry"])
+            row |= {"status": answer.status, "guarantee": answer.guarantee}
     return {"rows": rows, "older": rows[-1]["entry"] if len(rows) == _SHOWN else None}
