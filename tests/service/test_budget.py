@@ -132,6 +132,22 @@ def test_periods_never_reset_and_their_sum_is_shown(client, sign_in, office, man
     assert (closed.status_code, closed.json()["rule"]) == (409, "a closed dataset takes no more questions")
 
 
+def test_two_datasets_over_one_log_show_the_sum_of_both_budgets(client, sign_in, office, many):
+    owner, analyst = sign_in("owner"), sign_in("analyst")
+    before = client.get("/api/v1/datasets/many", headers=analyst).json()
+    assert before["whole_log"] == {"epsilon": 4.0, "delta": 1e-6}
+    again = {
+        "name": "again", "title": "The same log", "source": "checkins", "user": "user_id", "items": ["venue"],
+        "version": "1", "period": "2024", "budget": {"epsilon": 2.0, "questions": 5},
+    }  # fmt: skip
+    assert client.post("/api/v1/datasets", json=again, headers=owner).status_code == 201
+    after = client.get("/api/v1/datasets/many", headers=analyst).json()
+    assert after["all_periods"] == before["all_periods"]
+    assert after["whole_log"] == {"epsilon": 6.0, "delta": 2e-6}
+    assert client.get("/api/v1/datasets/again", headers=owner).json()["whole_log"] == after["whole_log"]
+    assert "Other datasets over the same log" in client.get("/datasets/many", headers=owner).text
+
+
 def test_a_new_version_of_the_data_is_a_new_question(client, sign_in, office, many):
     analyst = sign_in("analyst")
     asked = {"item": "venue", "k": 3}

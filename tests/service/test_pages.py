@@ -107,11 +107,12 @@ def test_a_price_says_before_paying_that_a_repeat_is_free(client, sign_in, asked
     assert "Read answer 1" in shown
 
 
-def test_a_refused_form_keeps_what_was_filled_in_and_says_why(client, sign_in, dataset):
+def test_a_refused_form_keeps_what_was_filled_in_and_says_why(client, sign_in, office, dataset):
     owner = sign_in("owner")
     for place, form, why in (
         ("grants", {"person": "rita", "role": "analyst", "share": "1/4"}, "invited under"),
         ("grants", {"person": "bob", "role": "analyst", "expires": "soon"}, "a date is written like"),
+        ("grants", {"person": "bob", "role": "analyst", "share": "most"}, "a share"),
         ("versions", {"version": "no spaces"}, "a version has"),
         ("periods", {"period": "2024", "questions": "10", "epsilon": "1", "delta": "1e-6"}, "opened once"),
         ("requests/none", {"approve": "yes"}, "there must be such a request"),
@@ -124,6 +125,7 @@ def test_a_refused_form_keeps_what_was_filled_in_and_says_why(client, sign_in, d
         for name, value in form.items():
             if name in ("person", "share", "version", "period", "expires"):
                 assert f'value="{value}"' in page.text, (place, name)
+    assert office.people.find("bob") is None  # whoever was not given access was not invited
 
 
 def test_an_owner_invites_whoever_is_new_and_nobody_s_link_is_made_anew(client, sign_in, office, dataset):

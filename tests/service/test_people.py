@@ -80,6 +80,15 @@ def test_somebody_who_is_ended_is_out_at_once(office, ann):
         office.people.sign_in("ann", PASSWORD)
 
 
+def test_the_last_administrator_stays(office):
+    for name in ("ada", "bea"):
+        office.people.invite(name, "admin")
+    office.people.disable("bea")
+    with pytest.raises(Conflict, match="somebody must be left"):
+        office.people.disable("ada")
+    assert not office.people.find("ada").disabled
+
+
 def test_no_secret_is_kept(office, ann, tmp_path):
     session = office.people.open_session("ann")
     _, token = office.people.mint(Caller(person=ann), label="", scopes=["read"], days=1)

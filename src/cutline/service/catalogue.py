@@ -188,6 +188,18 @@ class Catalogue:
         """Return the accounts of all periods, oldest first."""
         return [self._books.show(account) for account in dataset.accounts]
 
+    def budgets_of_log(self, dataset: Dataset) -> dict[str, Budget]:
+        """Return, by account, the budgets of all datasets over the same source: who is in the log is protected by their sum."""
+        source = dataset.description.source
+        return self._store.recall.get(("log", source), lambda: self._read_budgets(source))
+
+    def _read_budgets(self, source: str) -> dict[str, Budget]:
+        with self._store.reading() as connection:
+            names = [row.name for row in connection.execute(select(tables.datasets.c.name))]
+            everything = [_read_dataset(connection, name) for name in names]
+        accounts = [account for each in everything if each.description.source == source for account in each.accounts]
+        return {account: self._books.show(account).budget for account in accounts}
+
     def grant(
         self, dataset: Dataset, person: str, *, role: str, share: str | None = None, expires: dt.date | None = None
     ) -> Grant:

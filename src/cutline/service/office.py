@@ -6,6 +6,7 @@ Pages and the REST interface call the same methods, so a rule that holds for one
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -91,7 +92,7 @@ class Office:
         return self.catalogue.register(caller, name, description, version=version, period=period, budget=budget)
 
     def describe(self, caller: Caller, dataset: Dataset) -> dict[str, Any]:
-        """Return a dataset as a caller sees it: what may be asked, all periods and their sum, and what is left to ask."""
+        """Return a dataset as a caller sees it: what may be asked, the sum of all periods and of all datasets over its log."""
         accounts = self.catalogue.accounts(dataset)
         shown = dataset.description.to_dict()
         del shown["source"]
@@ -102,11 +103,8 @@ class Office:
             **shown,
             "period": dataset.account.partition(":")[2],
             "account": _without_analysts(accounts[-1], caller),
-            "all_periods": {
-                "periods": len(accounts),
-                "epsilon": math.fsum(account.budget.epsilon for account in accounts),
-                "delta": math.fsum(account.budget.delta for account in accounts),
-            },
+            "all_periods": {"periods": len(accounts), **add_up([account.budget for account in accounts])},
+            "whole_log": add_up(self.catalogue.budgets_of_log(dataset).values()),
             "questions_left": questions_left(accounts[-1], caller.name),
         }
 
@@ -225,6 +223,15 @@ def _describe_entry(entry: Entry, caller: Caller, dataset: Dataset, account: Acc
         "mechanism": dict(entry.mechanism).get("name"),
         "charged": entry.charged.to_dict(),
         "share_percent": 100 * float(max(entry.charged.shares(account.limits))),
+    }
+
+
+def add_up(budgets: Iterable[Budget]) -> dict[str, float]:
+    """Return what several budgets may tell together about somebody whom all of them protect."""
+    all_of_them = list(budgets)
+    return {
+        "epsilon": math.fsum(budget.epsilon for budget in all_of_them),
+        "delta": math.fsum(budget.delta for budget in all_of_them),
     }
 
 

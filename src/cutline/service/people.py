@@ -205,8 +205,14 @@ class People:
     def disable(self, name: str) -> None:
         """Let a person sign in no more; their sessions and tokens end, what they did stays on the books."""
         with self._store.writing() as connection:
-            if _find(connection, name) is None:
+            found = _find(connection, name)
+            if found is None:
                 raise no_such("person", name)
+            active = (tables.people.c.role == "admin", tables.people.c.disabled.is_(None), tables.people.c.name != name)
+            if found.role == "admin" and connection.execute(select(tables.people).where(*active)).first() is None:
+                raise Conflict(
+                    "somebody must be left who can invite people", repr(name), "Invite another administrator first."
+                )
             connection.execute(
                 update(tables.people).where(tables.people.c.name == name).values(disabled=self._store.now())
             )

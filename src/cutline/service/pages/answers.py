@@ -31,6 +31,9 @@ from cutline.service.wording import advise_next, as_curl, as_python, read_asked,
 router = APIRouter(include_in_schema=False)
 Number = Annotated[int, Path(ge=1, lt=2**62)]
 _MEANING = 2  # which section of an explanation says what the guarantee means
+_FORMULA = re.compile(
+    r"[\s'\"]*[-=+@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]"
+)  # wide ones too
 _SHEET = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
@@ -87,7 +90,8 @@ def show_statement(office: TheOffice, caller: TheCaller, dataset: TheDataset, nu
     page = explain(answer.to_dict(), account=account.to_dict(), entry=known, alone=answer.alone).to_html()
     sheets = [base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode() for sheet in _SHEET.findall(page)]
     styles = " ".join(f"'sha256-{sheet}'" for sheet in sheets) or "'none'"
-    return HTMLResponse(page, headers={"content-security-policy": f"default-src 'none'; style-src {styles}"})
+    policy = f"default-src 'none'; style-src {styles}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    return HTMLResponse(page, headers={"content-security-policy": policy})
 
 
 @router.get("/datasets/{name}/jobs/{number}")
@@ -159,4 +163,4 @@ def _file(dataset: Dataset, entry: Entry, answer: Release | GroupedRelease, form
 
 def _safe_cell(value: object) -> object:
     """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -3,8 +3,7 @@ r"""What owners do: give access, decide requests, declare versions, open periods
 from __future__ import annotations
 
 import datetime as dt
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,10 +13,11 @@ from starlette.responses import Response
 from cutline.errors import CutlineError, ParameterError
 from cutline.ledger import Account
 from cutline.privacy import Budget
+from cutline.privacy.budget import parse_share
 from cutline.service.api.parts import TheCaller, TheDataset, TheOffice
 from cutline.service.catalogue import Dataset
 from cutline.service.drawing import draw_burn_down
-from cutline.service.office import Office, questions_left
+from cutline.service.office import Office, add_up, questions_left
 from cutline.service.pages.history import show_history
 from cutline.service.pages.parts import go, number, read_form, render, text, whole
 from cutline.service.people import Caller
@@ -51,6 +51,7 @@ async def give_access(request: Request, office: TheOffice, caller: TheCaller, da
     try:
         expires = _read_date(text(form, "expires"))
         role, share = form.get("role", ""), text(form, "share")
+        parse_share(share or 1)  # refused before anybody is invited, whose link would be lost
         if role in ("analyst", "reviewer") and person and office.people.find(person) is None:
             link = office.invite(person, role)
         office.catalogue.grant(dataset, person, role=role, share=share, expires=expires)
@@ -145,8 +146,8 @@ def show_owned(
 def describe_periods(office: Office, dataset: Dataset) -> dict[str, Any]:
     """Return the account of each period, oldest first, and what all of them may tell together about whoever is in all."""
     accounts = office.catalogue.accounts(dataset)
-    epsilon = math.fsum(account.budget.epsilon for account in accounts)
-    delta = math.fsum(account.budget.delta for account in accounts)
+    whole = office.catalogue.budgets_of_log(dataset)
+    others = [budget for account, budget in whole.items() if account not in dataset.accounts]
     periods = [
         {
             "name": account.dataset.partition(":")[2],
@@ -158,8 +159,13 @@ def describe_periods(office: Office, dataset: Dataset) -> dict[str, Any]:
         }
         for account in accounts
     ]
-    total = {"epsilon": epsilon, "delta": delta, "right_at_most": percent_right(epsilon, delta)}
-    return {"periods": periods, "all_periods": total}
+    elsewhere = _describe_sum(others) if others else None
+    return {"periods": periods, "elsewhere": elsewhere, "all_together": _describe_sum(whole.values())}
+
+
+def _describe_sum(budgets: Iterable[Budget]) -> dict[str, float]:
+    total = add_up(budgets)
+    return {**total, "right_at_most": percent_right(**total)}
 
 
 def read_plan(form: Mapping[str, str]) -> dict[str, Any] | None:
