@@ -31,9 +31,7 @@ from cutline.service.wording import advise_next, as_curl, as_python, read_asked,
 router = APIRouter(include_in_schema=False)
 Number = Annotated[int, Path(ge=1, lt=2**62)]
 _MEANING = 2  # which section of an explanation says what the guarantee means
-_FORMULA = re.compile(
-    r"[\s'\"]*[-=+@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]"
-)  # wide ones too
+_FORMULA = re.compile(r"[\s'\"]*[-=+@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]")  # wide ones too
 _SHEET = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
