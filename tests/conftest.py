@@ -29,7 +29,13 @@ class OneSpark(LoadScopeScheduling):
     """Give tests out one by one, but all that need Spark, the site or a browser to one worker: they are dear to make twice."""
 
     def _split_scope(self, nodeid):
-        for dear in ("docs/test_site", "docs/test_schemas", "service/browser"):
+        for dear in (
+            "docs/test_site",
+            "docs/test_schemas",
+            "service/browser",
+            "experiments/test_exp3",
+            "experiments/test_pages",
+        ):
             if dear in nodeid:
                 return dear
         return "spark" if "engines/test_contract" in nodeid and "spark" in nodeid else nodeid
