@@ -124,12 +124,14 @@ def bind_columns(
     check_present(question.roles.values(), present)
     plain = {role: plain_value(role, name) for role, name in question.roles.items()}
     kinds = {role: kind for role, (_, kind) in plain.items()}
-    with Engine() as local:
-        lists = {}
-        for role in question.lists:
-            match_list(local, question, role, kinds)
-            lists[role] = local.rows(f"SELECT place, value FROM {role} ORDER BY place")
-        order = local.arrow(ORDER_CANDIDATES) if "candidates" in lists else None
+    lists: dict[str, list[tuple[Any, ...]]] = {}
+    order = None
+    if question.lists:
+        with Engine() as local:
+            for role in question.lists:
+                match_list(local, question, role, kinds)
+                lists[role] = local.rows(f"SELECT place, value FROM {role} ORDER BY place")
+            order = local.arrow(ORDER_CANDIDATES) if "candidates" in lists else None
     values = {role: value for role, (value, _) in plain.items()}
     candidates, groups = lists.get("candidates"), lists.get("groups")
     return Binding(values=values, kinds=kinds, candidates=candidates, groups=groups, order=order)

@@ -51,8 +51,7 @@ class Parquet(FoundFiles):
         kinds = self._find_kinds(wanted)
         if all_readable(kinds):
             return self._select(_quote(name) for name in wanted)
-        for kind, name in zip(kinds, wanted, strict=True):
-            check_known(engine, kind, name)
+        check_known(engine, kinds, wanted)
         engine.register("file", readable(kinds, partial(self._read, wanted)))
         return "SELECT * FROM file"
 
@@ -197,15 +196,19 @@ def readable(kinds: Iterable[Any], batches: Callable[[], Iterator[Any]]) -> Stre
     return Stream(schema=schema, batches=read)
 
 
-def check_known(engine: Engine, kind: Any, name: str) -> None:
-    """Refuse a column of a type that Arrow has and the engine has not; no row is looked at."""
+def check_known(engine: Engine, kinds: Sequence[Any], names: Sequence[str]) -> None:
+    """Refuse the first column of a type that Arrow has and the engine has not; no row is looked at."""
+    if not _knows(engine, kinds):
+        raise refuse_type(next(name for kind, name in zip(kinds, names, strict=True) if not _knows(engine, [kind])))
+
+
+def _knows(engine: Engine, kinds: Sequence[Any]) -> bool:
     import pyarrow as pa
 
     with suppress(EngineError):
-        engine.register("shape", pa.schema([("c", read_as(kind))]).empty_table())
-        if engine.accepts("SELECT * FROM shape"):
-            return
-    raise refuse_type(name)
+        engine.register("shape", pa.schema([(f"c{i}", read_as(kind)) for i, kind in enumerate(kinds)]).empty_table())
+        return engine.accepts("SELECT * FROM shape")
+    return False
 
 
 def refuse_type(name: str) -> ColumnTypeError:

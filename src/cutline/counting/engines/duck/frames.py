@@ -59,9 +59,8 @@ class Frame:
         names = self.columns()
         arrays = {f"c{i}": self._column(name, names.index(name)) for i, name in enumerate(wanted)}
         table = pa.table(arrays)
-        for column, name in zip(arrays, wanted, strict=True):
-            check_known(engine, table.schema.field(column).type, name)
         kinds = table.schema.types
+        check_known(engine, kinds, wanted)
         engine.register("frame", table if all_readable(kinds) else readable(kinds, partial(table.to_batches, ROWS)))
         return "SELECT * FROM frame"
 
