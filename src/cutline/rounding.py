@@ -80,13 +80,24 @@ def sum_up(terms: Iterable[tuple[int, float]]) -> float:
     >>> sum_up([(10, 0.1)]) > 1.0  # ten floats 0.1 are a little more than 1
     True
     """
-    total = Fraction(0)
+    top, bottom = (
+        0,
+        1,
+    )  # the sum so far; bottoms of floats are powers of two, so the larger is a multiple of the smaller
     for times, value in terms:
         if times and not math.isfinite(value):
             return math.inf
         if times:
-            total += times * Fraction(value)
-    return fraction_up(total)
+            over, under = value.as_integer_ratio()
+            if under > bottom:
+                top, bottom = top * (under // bottom), under
+            top += int(times) * over * (bottom // under)
+    try:
+        rounded = top / bottom
+    except OverflowError:
+        return math.inf if top > 0 else -sys.float_info.max
+    over, under = rounded.as_integer_ratio()
+    return rounded if over * bottom >= top * under else math.nextafter(rounded, math.inf)
 
 
 def enclose(compute: Callable[[], Any]) -> Any:

@@ -266,7 +266,8 @@ def vector_precision(
         total = budget.releases * cost(precision)
         if limits is not None:
             return limits.admits(0.0, 0.0, total)
-        return any(RULES[rule](total, budget.delta) <= budget.epsilon for rule in ("gdp", "rdp"))
+        needed = RULES["gdp"](total, budget.delta)  # exact where it applies: no other rule finds less
+        return (needed if needed < math.inf else RULES["rdp"](total, budget.delta)) <= budget.epsilon
 
     if limits is not None:
         check_limits(budget, limits, needs_delta=False)
