@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutline.arrays import FloatArray
+from cutline.arrays import FloatArray, IntArray
 
 RELATIVE = 1e-9  # allowance of comparisons
 _LAW_ERROR = 1e-12  # laws are good to this relative error
@@ -29,10 +29,19 @@ class Verdict:
     worst: float
 
 
-def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float], epsilons: FloatArray) -> Verdict:
+def judge(
+    p: FloatArray,
+    q: FloatArray,
+    *,
+    delta: float,
+    rdp: dict[float, float],
+    epsilons: FloatArray,
+    times: IntArray | None = None,
+) -> Verdict:
     """Check the claim for rows of laws, from P to Q.
 
-    ``p`` lists P on its own support and ``q`` gives Q there; outcomes only Q has need not be listed.
+    ``p`` lists P on its own support and ``q`` gives Q there; outcomes only Q has need not be listed. A row stands for as many
+    pairs as ``times`` says, or for one.
     """
     broken = np.zeros(len(p), dtype=bool)
     ratios, kept_p = closest(p / (1 - delta), q / (1 - delta))
@@ -61,7 +70,7 @@ def judge(p: FloatArray, q: FloatArray, *, delta: float, rdp: dict[float, float]
         stick = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1)
         claimed = delta + (1 - delta) * converted(float(epsilon), rdp)
         broken |= stick > claimed * (1 + RELATIVE) + _ABSOLUTE
-    return Verdict(violations=int(broken.sum()), worst=worst)
+    return Verdict(violations=int(broken.sum() if times is None else times[broken].sum()), worst=worst)
 
 
 def closest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:

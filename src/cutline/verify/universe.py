@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -84,13 +84,7 @@ class Histograms(Counts):
         return cls(domain=domain, items=int(items), largest=int(largest), adjacency=adjacency, max_k=max_k)
 
     def inputs(self) -> tuple[Histogram, ...]:
-        return tuple(map(self._build, all_counts(self.items, self.largest).tolist()))
-
-    def _build(self, row: list[int]) -> Histogram:
-        counts: dict[Hashable, int] = dict(zip(ascii_lowercase[: self.items], row, strict=True))
-        if self.domain == "closed":
-            return ClosedHistogram.from_counts(counts)
-        return OpenHistogram.from_counts(counts, max_k=self.max_k)
+        return _histograms(self.domain, self.items, self.largest, self.max_k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +284,14 @@ class ClassVotes(Universe):
 
     def _votes(self) -> list[tuple[int, ...]]:
         return [v for v in product(range(self.teachers + 1), repeat=self.classes) if sum(v) <= self.teachers]
+
+
+@lru_cache(maxsize=32)  # most mechanisms are checked on the same histograms, under both relations
+def _histograms(domain: str, items: int, largest: int, max_k: int) -> tuple[Histogram, ...]:
+    rows = [dict(zip(ascii_lowercase, row, strict=False)) for row in all_counts(items, largest).tolist()]
+    if domain == "closed":
+        return tuple(map(ClosedHistogram.from_counts, rows))
+    return tuple(OpenHistogram.from_counts(row, max_k=max_k) for row in rows)
 
 
 @lru_cache(maxsize=64)  # every aggregator is checked on the same boxes
