@@ -69,7 +69,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_in_a_student(faces, tmp_path, ca
     paths = os.pathsep.join([str(ROOT), *sys.path])
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *command],
-        env=os.environ | {"PYTHONPATH": paths},
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         check=False,
     )

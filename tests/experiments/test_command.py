@@ -41,7 +41,8 @@ def run(capsys, monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """A smaller grid of the same experiment."""
-    monkeypatch.setattr(cliff, "_KS", (10, 1500))
+    monkeypatch.setattr(cliff, "_KS", (10, 100))
+    monkeypatch.setattr(cliff, "_MIDDLE", 100)
     monkeypatch.setattr(cliff, "_HEIGHTS", (300,))
 
 
@@ -72,7 +73,7 @@ def test_one_command_writes_page_tables_and_figures_and_repeats_exactly(run, sma
     assert {path.rsplit("/", 1)[-1] for path in plain["files"]} == names
     recall = plain["tables"]["recall"]
     ours = recall["columns"].index("StableTopK (adaptive)")
-    assert [row[0] for row in recall["rows"]] == [10, 1500]
+    assert [row[0] for row in recall["rows"]] == [10, 100]
     assert [row[ours][0] for row in recall["rows"]] == [1.0, 1.0]
 
 
