@@ -49,8 +49,7 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
+        "spark.default.parallelism": "1",
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.codegen.wholeStage": "false",  # as is the rest: tiny queries, many of them
         "spark.sql.adaptive.enabled": "false",
@@ -58,7 +57,7 @@ def spark():
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     }
-    builder = SparkSession.builder.master("local[2]").appName("cutline")
+    builder = SparkSession.builder.master("local[1]").appName("cutline")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -72,10 +71,12 @@ def build(request, tmp_path):
     """A function from an engine's name and an Arrow table to a source of that engine."""
     closing = []
 
-    def make(engine, table):
+    def make(engine, table, *, quick=False):
         path = tmp_path / f"log{len(os.listdir(tmp_path))}.parquet"
         if engine == "parquet" or "spark" in engine:
             pq.write_table(table, path)
+        if "spark" in engine:
+            quicken(request.getfixturevalue("spark"), quick=quick or engine == "ibis-pyspark")
         if engine == "parquet":
             return path
         if engine == "pandas":
@@ -100,6 +101,12 @@ def build(request, tmp_path):
     yield make
     for connection in closing:
         connection.disconnect()
+
+
+def quicken(session, *, quick):
+    """Let Spark shuffle into two parts and compile what it computes, or take the shortest way for many counts of few rows."""
+    session.conf.set("spark.sql.shuffle.partitions", "1" if quick else "2")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if quick else "FALLBACK")
 
 
 def in_sqlite(connection, table):
@@ -325,9 +332,8 @@ def test_the_same_weighted_votes_and_bounded_groups_everywhere(engine, build):
 @pytest.mark.parametrize("engine", ["ibis-duckdb", "ibis-sqlite", SPARK[0]])
 def test_with_a_bound_one_user_changes_the_items_they_would_keep_if_they_were_alone(engine, build):
     def source(rows):
-        return build(
-            engine, pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
-        )
+        table = pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
+        return build(engine, table, quick=True)
 
     rows = [(f"u{n % 5}", NAMES[n % 7], "xyz"[n % 3]) for n in range(40)] + TEXT[-5:]
     trial = Trial(build=source, groups=("x",) if engine == "spark" else ("x", "y"), max_items_per_user=2)
@@ -337,9 +343,8 @@ def test_with_a_bound_one_user_changes_the_items_they_would_keep_if_they_were_al
 @pytest.mark.parametrize("engine", [*ENGINES[4:7], SPARK[0]])  # files and frames: tests/counting/test_metamorphic.py
 def test_one_user_changes_their_own_counts_by_one_in_at_most_so_many_groups(engine, build):
     def source(rows):
-        return build(
-            engine, pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
-        )
+        table = pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(COLUMNS)})
+        return build(engine, table, quick=True)
 
     rows = [(f"u{n % 5}", NAMES[n % 7], "xyz"[n % 3]) for n in range(40)] + TEXT[-5:]
     trial = Trial(build=source, groups=("x", "y", "z"), max_groups_per_user=2, key="k")
