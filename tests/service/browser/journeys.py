@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import io
 import json
+import math
 import re
 
 import pyarrow as pa
@@ -189,8 +190,12 @@ def look_after(page, dataset):
     planned = float(page.get_by_label("Epsilon").input_value())
     press(page, "Open the period and fix its budget")
     says(page, "The period is open")
-    total = page.locator("tfoot td").first.inner_text()
-    assert float(total) == float(f"{2 * planned:.4g}")
+    periods = page.get_by_role("region", name="Periods")
+    *own, elsewhere = periods.locator("tbody td:nth-child(2)").all_inner_texts()
+    assert own == [f"{planned:.4g}"] * 2
+    says(page, "Other datasets over the same log", within="[aria-label=Periods] tbody tr:last-child")
+    total = periods.locator("tfoot td").first.inner_text()
+    assert math.isclose(float(total), 2 * planned + float(elsewhere), abs_tol=0.011)  # both are shown in four digits
     expect(page.get_by_role("img", name=re.compile("100% of the budget is left"))).to_be_visible()
     return planned
 
