@@ -37,6 +37,8 @@ _COARSENESS = 2e-6  # relative growth of the total variance that discretisation 
 _FINEST = 20_000  # grid steps in one standard deviation, at most
 _LEFT_OUT = 1e-5  # share of delta that tails may cost
 _TRANSFORM_ERROR = 16.0  # 6.7 ulp per level of one transform [Hig02, Theorem 24.2]; powers and the way back
+_SECANTS = 20  # at most, before the search by halves goes on
+_CLOSE = 2.0**-33  # of two logarithms
 
 
 class Part(NamedTuple):
@@ -56,7 +58,7 @@ class GridLaw(NamedTuple):
     @property
     def variance(self) -> float:
         """Of the finite part, in squared grid steps; a rough float."""
-        steps = np.arange(-self.reach, self.reach + 1)
+        steps = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
         return max(0.0, float(self.masses @ steps**2 - (self.masses @ steps) ** 2))
 
 
@@ -102,13 +104,65 @@ def first_epsilon(parts: list[Part], *, share: float, spread: float) -> float:
     law = compose_parts(parts, interval=interval, tail=tail, give_up=share)
     if law is None:
         return math.inf
+
     # The sum over the grid is of positive numbers; its own rounding is far below this allowance.
-    return smallest(
-        lambda epsilon: bool(law.get_delta_for_epsilon(epsilon) * (1 + 2.0**-30) + 2.0**-50 <= share),
-        guess=spread,
-        most=1e6,
-        relative=1e-9,
-    )
+    def spent(epsilon: float) -> float:
+        return float(law.get_delta_for_epsilon(epsilon)) * (1 + 2.0**-30) + 2.0**-50
+
+    return smallest(_Within(spent, share).holds, guess=spread, most=1e6, relative=1e-9)
+
+
+class _Within:
+    """Whether a function that never rises is at most ``share``, asked of few values: each is a sum over a whole grid.
+
+    Once the last epsilon above and the first within are enclosed, secants find them in a few steps, where a search by halves
+    needs thirty. What lies outside of two values seen close to both sides of it is then known.
+    """
+
+    def __init__(self, spent: Callable[[float], float], share: float) -> None:
+        self._spent, self._share = spent, share
+        self._above, self._within = -math.inf, math.inf
+        self._excess: dict[float, float] = {}  # in logarithms, where profiles are nearly straight
+        self._narrowed = False
+
+    def holds(self, epsilon: float) -> bool:
+        if self._above < epsilon < self._within and not self._narrowed and len(self._excess) > 1:
+            self._narrow()
+        if self._above < epsilon < self._within:
+            self._ask(epsilon)
+        return epsilon >= self._within
+
+    def _ask(self, epsilon: float) -> float:
+        spent = self._spent(epsilon)
+        self._excess[epsilon] = math.log(spent) - math.log(self._share)
+        if spent <= self._share:
+            self._within = min(epsilon, self._within)
+        else:
+            self._above = max(epsilon, self._above)
+        return self._excess[epsilon]
+
+    def _narrow(self) -> None:
+        if not (self._above >= 0 and self._within < math.inf):
+            return
+        self._narrowed = True
+        low, high = self._above, self._within
+        at_low, at_high, before = self._excess[low], self._excess[high], 0.0
+        for _ in range(_SECANTS):
+            middle = high - at_high * (high - low) / (at_high - at_low) if at_high < at_low else low
+            if not low < middle < high:
+                return
+            found = self._ask(middle)
+            if abs(found) < _CLOSE:
+                break
+            # An end that stays a second time counts half, so that both come closer (the Illinois rule).
+            if found <= 0:
+                high, at_high, at_low = middle, found, at_low / 2 if before < 0 else at_low
+            else:
+                low, at_low, at_high = middle, found, at_high / 2 if before > 0 else at_high
+            before = found
+        for side in (middle * (1 - 2.0**-33), middle * (1 + 2.0**-33)):
+            if self._above < side < self._within:
+                self._ask(side)
 
 
 def tail_left_out(share: float, uses: int) -> float:
