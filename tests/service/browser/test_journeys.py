@@ -4,9 +4,10 @@ import pytest
 
 from tests.service.browser import journeys
 
-# Each width and each setting once; with scripts, `test_faults` looks at every page in both widths.
 SETTINGS = [
     pytest.param(True, "desktop", id="with-scripts-desktop"),
+    pytest.param(True, "phone", id="with-scripts-phone", marks=pytest.mark.slow),
+    pytest.param(False, "desktop", id="without-scripts-desktop", marks=pytest.mark.slow),
     pytest.param(False, "phone", id="without-scripts-phone"),
 ]
 
