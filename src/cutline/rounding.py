@@ -80,10 +80,8 @@ def sum_up(terms: Iterable[tuple[int, float]]) -> float:
     >>> sum_up([(10, 0.1)]) > 1.0  # ten floats 0.1 are a little more than 1
     True
     """
-    top, bottom = (
-        0,
-        1,
-    )  # the sum so far; bottoms of floats are powers of two, so the larger is a multiple of the smaller
+    # The sum so far. Bottoms of floats are powers of two, so the larger is a multiple of the smaller.
+    top, bottom = 0, 1
     for times, value in terms:
         if times and not math.isfinite(value):
             return math.inf
