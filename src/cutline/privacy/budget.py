@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from cutline.errors import BudgetError, ParameterError
 from cutline.privacy.cost import Cost
@@ -103,16 +104,7 @@ class Budget:
 
     def fits(self, cost: Cost) -> bool:
         """Say whether ``releases`` times this cost, fixed in advance, stays within the budget by some rule."""
-        total = self.releases * cost
-        by_renyi = RULES["rdp"](total, self.delta)
-        if by_renyi <= self.epsilon:
-            return True
-        # Where the Rényi rule is far off, a planned one is not worth its time; where it is near, it is as quick as the rest.
-        if by_renyi <= _NEAR * self.epsilon and any(
-            rule(cost, self.delta, releases=self.releases) <= self.epsilon for rule in PLANNED_RULES.values()
-        ):
-            return True
-        return any(rule(total, self.delta) <= self.epsilon for rule in RULES.values())
+        return _fits(self, cost)
 
     def filter(self, *, order: float, delta_share: float) -> Filter:
         """Fix a filter for the whole budget: ``delta_share`` of delta for the sum of deltas, the rest to convert."""
@@ -152,3 +144,17 @@ def parse_share(share: Share) -> Fraction:
             "Write it like 1/20, 0.05 or 5%.",
         )
     return part
+
+
+@lru_cache(maxsize=256)  # every release of a plan asks the same again
+def _fits(budget: Budget, cost: Cost) -> bool:
+    total = budget.releases * cost
+    by_renyi = RULES["rdp"](total, budget.delta)
+    if by_renyi <= budget.epsilon:
+        return True
+    # Where the Rényi rule is far off, a planned one is not worth its time; where it is near, it is as quick as the rest.
+    if by_renyi <= _NEAR * budget.epsilon and any(
+        rule(cost, budget.delta, releases=budget.releases) <= budget.epsilon for rule in PLANNED_RULES.values()
+    ):
+        return True
+    return any(rule(total, budget.delta) <= budget.epsilon for rule in RULES.values())
