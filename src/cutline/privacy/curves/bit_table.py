@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from flint import arb
@@ -20,6 +20,7 @@ from flint import arb
 from cutline.arrays import BoolArray, FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_order, check_positive, check_whole, register
+from cutline.privacy.curves.coin_profile import Coins, coin_profile
 from cutline.rounding import ball_down, working_precision
 
 # A value of exactly 1 next to one below it would have infinite Rényi divergence: tables stop short of certainty.
@@ -32,8 +33,6 @@ _ALMOST_MINUS_ONE = -1 + 2.0**-53
 # Allowance for one elementary float operation: numpy's log1p and expm1 are good to a few units of 2^-53.
 _SLACK = 2.0**-50
 _FAR = 300.0  # above this exponent the sum of a divergence is handled in logarithms
-_PROFILE_BLOCK = 128
-_MARGIN = 2.0**-45  # far more than the rounding of a divergence and a scale of 1
 
 
 @register
@@ -362,13 +361,6 @@ def log_of_sum(order: float, outcomes: Iterable[tuple[FloatArray, FloatArray, Fl
     return np.log1p(excess + _SLACK * (error + 4 * excess))
 
 
-class Coins(NamedTuple):
-    """Chances of "yes" and of "no", both with all their digits: where one is close to 1, the other is not its difference."""
-
-    yes: FloatArray
-    no: FloatArray
-
-
 def _log_ratio(p: FloatArray, q: FloatArray, *, difference: FloatArray | None = None) -> FloatArray:
     gap = p - q if difference is None else difference
     relative = gap / q
@@ -381,31 +373,3 @@ def coin_divergence_ball(p: float, q: float, order: float, *, bits: int = 128) -
         a, x, y = arb(order), arb(p), arb(q)
         up, down = (x / y).log(), ((1 - x) / (1 - y)).log()
         return ((x * ((a - 1) * up).exp()) + ((1 - x) * ((a - 1) * down).exp())).log() / (a - 1)
-
-
-def coin_profile(low: Coins, high: Coins, epsilons: FloatArray) -> FloatArray:
-    """Return, for each epsilon, the largest hockey-stick divergence over pairs of coins, both ways."""
-    scale = np.exp(np.minimum(np.asarray(epsilons, dtype=np.float64), _FAR))  # a profile only falls beyond
-    best: FloatArray = np.maximum(1 - scale, 0.0)
-    for i in range(0, len(scale), _PROFILE_BLOCK):
-        some, found = scale[i : i + _PROFILE_BLOCK], best[i : i + _PROFILE_BLOCK]
-        for a, b in ((low, high), (high, low)):
-            # From the first scale to the last no divergence grows, rounded or not, and none falls faster than the scale
-            # grows, up to rounding: most pairs are below the largest, or below what was found, wherever one looks.
-            start, end = some.min(), some.max()
-            first, last = _sticks(a, b, start), _sticks(a, b, end)
-            kept = (first >= last.max(initial=0.0)) & (first > found.min())
-            kept &= last + end >= first.max(initial=0.0) + start - _MARGIN * max(1.0, end)
-            order = np.flatnonzero(kept)
-            for j in range(0, len(order), _PROFILE_BLOCK):
-                pairs = order[j : j + _PROFILE_BLOCK, None]
-                one, other = (Coins(coin.yes[pairs], coin.no[pairs]) for coin in (a, b))
-                np.maximum(found, _sticks(one, other, some).max(axis=0), out=found)
-    return best
-
-
-def _sticks(a: Coins, b: Coins, scale: FloatArray) -> FloatArray:
-    """Return the hockey-stick divergence of every pair at a scale; of pairs in a column, at every scale of a row."""
-    stick: FloatArray = np.maximum(a.yes - scale * b.yes, 0.0)
-    stick += np.maximum(a.no - scale * b.no, 0.0)
-    return stick

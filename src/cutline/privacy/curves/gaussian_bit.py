@@ -17,7 +17,7 @@ import numpy as np
 from cutline.arrays import FloatArray, IntArray
 from cutline.errors import ParameterError
 from cutline.privacy.curves.base import check_number, check_order, check_positive, hold, register
-from cutline.privacy.curves.bit_table import Coins, coin_profile
+from cutline.privacy.curves.coin_profile import Coins, coin_profile
 from cutline.privacy.curves.gaussian import linear_rdp, normal_profile
 from cutline.rounding import fraction_up
 
