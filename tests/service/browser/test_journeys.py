@@ -82,6 +82,63 @@ def test_an_analyst_needs_no_mouse(visit, site):
     journeys.expect(page.locator("pre").first).to_be_visible()
 
 
+def test_an_owner_needs_no_mouse(visit):
+    page = visit("olga")
+    page.goto("/")
+    reach(page, "a:text('Register a log')")
+    page.keyboard.press("Enter")
+    reach(page, "#source")
+    page.keyboard.type("checkins")
+    reach(page, "button:text('Continue')")
+    page.keyboard.press("Enter")
+    fields = {
+        "title": "By keyboard", "name": "keys", "user": "user_id", "items": "venue", "version": "1", "period": "2024",
+        "questions": "10", "gap": "60",
+    }  # fmt: skip
+    for field, value in fields.items():
+        reach(page, f"#{field}")
+        page.keyboard.press("Control+a")
+        page.keyboard.type(value)
+    reach(page, "button[value=plan]")
+    page.keyboard.press("Enter")
+    journeys.says(page, "lets 10 questions each see a gap")
+    reach(page, "button[value=register]")
+    page.keyboard.press("Enter")
+    journeys.says(page, "The log is registered")
+    reach(page, "#person")
+    page.keyboard.type("kim")
+    reach(page, "button:text('Give access')")
+    page.keyboard.press("Enter")
+    journeys.says(page, "kim has access, and is new here")
+    reach(page, "summary:text('Close this dataset')")
+    page.keyboard.press("Enter")
+    reach(page, "form[action$='/close'] input[type=checkbox]")
+    page.keyboard.press("Space")
+    reach(page, "button:text('Close it')")
+    page.keyboard.press("Enter")
+    journeys.says(page, "Closed. Every further question is refused")
+
+
+def test_a_reviewer_needs_no_mouse(visit):
+    page = visit("rita")
+    page.goto("/")
+    reach(page, "a:text('Check-ins of one city')")
+    page.keyboard.press("Enter")
+    journeys.says(page, "Every sum and the whole chain fit")
+    last = "table.history tbody tr:last-child"
+    reach(page, f"{last} a:has-text('certificate')")
+    with page.expect_download() as saved:
+        page.keyboard.press("Enter")
+    assert b"signature" in saved.value.path().read_bytes()
+    reach(page, f"{last} summary")
+    page.keyboard.press("Enter")
+    journeys.says(page, "-DP for one user joining or leaving", within=f"{last} details")
+    page.goto("/datasets/city")
+    reach(page, f"{last} a:has-text('Page')")
+    page.keyboard.press("Enter")
+    journeys.says(page, "What the guarantee means", within="body")
+
+
 def test_a_price_that_is_refused_says_why(visit):
     page = visit("ann", refusals=True)
     page.goto("/datasets/city")
